@@ -1,4 +1,4 @@
-"""What a basis chooses vectors from: the rows of a dataset and the binary problems that will share the vectors."""
+"""Candidates for vectors: the rows of a dataset with the binary problems that will share the vectors."""
 
 from __future__ import annotations
 
@@ -26,18 +26,21 @@ from ..solvers.pivoted_cholesky import independent_rows, pivoted_factor
 from .learning import LearnedVectors, learn
 from .selection import class_centres, forward_rows
 
-STAGE_FACTOR = 4  # rows of a stage of learning, times those of the stage before
+STAGE_FACTOR = 4  # ratio of the rows of successive stages of learning
 MIN_STAGE_ROWS = 5000  # in the first stage
-# The initial vectors matter little for classification with fixed scales. But learned scales may settle without an input
-# that matters, and for regression local minima lie far apart: then the best of several starts goes on. The fewer the
-# vectors, the more depends on where they start.
+# Initial vectors matter little for classification with fixed scales. But learned scales may drop a relevant input, and
+# in regression local minima differ much: then several starts are tried. Small models depend most on their start.
 STARTS_CLASSIFICATION, STARTS_REGRESSION = 3, 4
-SMALL_MODEL_VECTORS, STARTS_SMALL_MODEL = 8, 6  # starts of models of at most so many vectors, of either kind
-STAGE_ITERATION_FRACTIONS = ((20_000, 1.0), (60_000, 0.5), (np.inf, 0.2))  # of the iterations, up to so many rows
+SMALL_MODEL_VECTORS, STARTS_SMALL_MODEL = 8, 6  # for classification and regression
+STAGE_ITERATION_FRACTIONS = (
+    (20_000, 1.0),
+    (60_000, 0.5),
+    (np.inf, 0.2),
+)  # (number of rows up to which, fraction of the iterations)
 
 
 def stages(n_rows: int, iterations: int) -> list[tuple[int, int]]:
-    """Numbers of rows, and of iterations on them."""
+    """Stages of learning, each a number of rows and the number of iterations on them."""
     sizes = [n_rows]
     while sizes[0] >= STAGE_FACTOR * MIN_STAGE_ROWS:
         sizes.insert(0, sizes[0] // STAGE_FACTOR)
@@ -50,8 +53,8 @@ def stages(n_rows: int, iterations: int) -> list[tuple[int, int]]:
 class DatasetCandidates:
     """The rows of a dataset as candidates for vectors.
 
-    ``loss`` and ``regularizer`` are those of the problems that will share the vectors; ``scaled`` says whether the
-    scales of the inputs are learned with them. ``start`` is where learning goes on instead of starting anew.
+    The problems that will share the vectors have this ``loss`` and ``regularizer``; ``scaled``: learn the scales of the
+    inputs, too; ``start``: vectors from which learning continues.
     """
 
     dataset: Dataset
@@ -63,10 +66,12 @@ class DatasetCandidates:
     rng: np.random.Generator
     scaled: bool = False
     start: LearnedVectors | Array | None = None
-    learning_outputs: list[Output] | None = None  # the problems that vectors are learned for; None: ``outputs``
+    learning_outputs: list[Output] | None = None  # the problems for which vectors are learned; None: ``outputs``
     progress: Callable[[int, int], Any] | None = None  # (n_vectors, n_rows) -> callback of learning
-    free_threads: Callable[[], int] | None = None  # threads that learning may use now, where their number changes
-    search_vectors: Sequence[LearnedVectors] = ()  # learned by the search on parts of these rows: further starts
+    free_threads: Callable[[], int] | None = None  # the number of threads that learning may use now, if it changes
+    search_vectors: Sequence[
+        LearnedVectors
+    ] = ()  # vectors learned by the search on parts of these rows, as further starts
 
     @property
     def X(self) -> Any:
@@ -79,7 +84,8 @@ class DatasetCandidates:
 
     @property
     def learning_labels(self) -> Labels:
-        """Labels and costs for the problems that vectors are learned for; targets and their costs have few digits."""
+        """Labels and costs for the problems for which vectors are learned; targets and costs are rounded to few
+        bits."""
         outputs = self.outputs if self.learning_outputs is None else self.learning_outputs
         if self.dataset.targets is None:
             return dataset_labels(self.dataset, outputs, self.C)
@@ -119,8 +125,10 @@ class DatasetCandidates:
         return class_centres(to_memory(self.X), dataset.codes, dataset.weights, count, max_iter, self.rng)
 
     def learned(self, start: Basis, count: int, iterations: Any, smoothing: float, overwrite_x: bool = False) -> Choice:
-        """Learning from coarse to fine: most iterations on few of the rows, the last ones on all. Of several starts,
-        the one with the lowest objective on the fewest rows goes on."""
+        """Learn vectors in stages: most iterations run on few rows, the last ones on all.
+
+        Several starts compete in the first stage; the one with the lowest objective continues.
+        """
         if not self.kernel.differentiable:
             raise ValueError(
                 f"basis='learned' needs a kernel with a derivative (a method pullback); {self.kernel!r} has none. Use "
@@ -147,13 +155,11 @@ class DatasetCandidates:
         return self._learned_choice(replace(vectors, n_iter=n_iter))
 
     def initial_vectors(self, basis: Basis, n_vectors: int, n_starts: int) -> list[Array]:
-        """The basis's own vectors and, unless the user gave an array, rows for the other starts (k-means would mostly
-        repeat itself): ``n_vectors`` for each start.
+        """Initial vectors for each start: first those of the basis, then rows, unless the user gave an array.
 
-        For targets the next start is of rows far from each other, twice where scales are learned: these begin in two
-        ways (`learning.INITIAL_SCALES`). It is the same for every seed, so that few seeds end far above the others.
-        All other starts are of random rows.
-        """
+        In regression the second start is rows far from each other, the same for every seed, so that few seeds end in
+        bad minima. It is used twice where scales are learned, with different initial scales
+        (`learning.INITIAL_SCALES`). All other starts are random rows. (k-means would mostly repeat itself.)"""
         starts = [dense(basis.choose(self, n_vectors).vectors)]
         if isinstance(basis, Given):
             return starts
@@ -166,12 +172,12 @@ class DatasetCandidates:
         return starts
 
     def learn_further(self, iterations: int, smoothing: float) -> Choice:
-        """Vectors that were learned before (``start``), learned further on all of these rows at once."""
+        """Continue learning from ``start`` on all of these rows."""
         assert isinstance(self.start, LearnedVectors)
         return self._learned_choice(self._learn(self.start, len(self.start.vectors), iterations, smoothing))
 
     def _learned_choice(self, learned: LearnedVectors) -> Choice:
-        """Vectors in the rows' precision: coefficients are fitted, and certified, over the vectors that are kept."""
+        """The choice of learned vectors, rounded to the precision of the rows before coefficients are fitted."""
         kernel = None if learned.scales is None else Scaled(self.kernel, learned.scales)
         return Choice(learned.vectors.astype(self.X.dtype), None, kernel, learned)
 
@@ -183,7 +189,7 @@ class DatasetCandidates:
         smoothing: float,
         overwrite_x: bool = False,
     ) -> LearnedVectors:
-        """Vectors learned on these rows at once."""
+        """Learn vectors on all of these rows."""
         callback = self.progress(count, self.dataset.size) if self.progress else None
         loss = with_rounded_corners(self.loss, smoothing) if smoothing > 0 and not self.loss.smooth else self.loss
         learned = learn(

@@ -1,13 +1,13 @@
-"""Distillation: an expansion over few vectors Z (the student) learns the values of a given one (the teacher).
+"""Distillation: an expansion over few vectors Z (the student) approximates a given one (the teacher).
 
 The teacher is ``f_o = sum_i a_oi k(x_i, .) + c_o``, the student ``g_o = sum_j beta_j k(z_j, .) + b``. The objective is
 
     W(Z) = min_{beta,b}  1/2 |f - g|^2 + epsilon/2 |beta|^2 + sum_i loss(g(x_i), [lower_i, upper_i]),
 
-biases aside in the norm: a reduced set (`reduced_set`) that is corrected where its decisions would differ. With
-whitened features P = k(X, Z) T the projection of f has the weights ``u = P'a``; in ``w - u`` the problem is a linear
-one whose intervals are shifted by ``P u``, and its duals are those of the intervals plus the a_i. With a = 0 the norm
-is that of g.
+where the norm leaves out biases: a reduced set (`reduced_set`) with a loss on values outside of intervals. With
+whitened features P = k(X, Z) T, the projection of f has the weights ``u = P'a``. In the variable ``w - u`` the problem
+is linear with intervals shifted by ``P u``; its signed duals are those of the intervals plus the a_i. With a = 0 the
+first term is the norm of g.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ QUADRATIC: Between = Between()
 
 
 class DistillationObjective(Objective):
-    """W(Z) and its gradient. ``teacher_coef`` are the a_i (rows x outputs), ``squared_norm`` the sum of the
+    """W(Z) and its gradient; ``teacher_coef`` holds the a_oi (rows x outputs), ``squared_norm`` is the sum of
     ``|f_o|^2``."""
 
     def __init__(
@@ -76,7 +76,7 @@ class DistillationObjective(Objective):
         return value, self.loss.duals(F, shifted, self.C) + self.teacher_coef, dot(T, state.w + u)
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
-        """Greedy rows for the function of the duals, as for a reduced set."""
+        """Rows chosen greedily for the function whose coefficients are the duals, as for a reduced set."""
         _, duals, _ = self.solve(kernel(self.X, given, threads=self.threads), kernel(given, given))
         return greedy_rows(kernel, self.X, duals.T, count, given=given, threads=self.threads)
 
@@ -96,7 +96,7 @@ def distill(
     threads: int = 1,
     callback: Callback | None = None,
 ) -> LearnedVectors:
-    """Vectors moved from their start to a local minimum of W; ``targets.Y`` are intervals, rows x outputs x 2."""
+    """Move vectors from their start to a local minimum of W; ``targets.Y`` are intervals (rows x outputs x 2)."""
     centre, X = centre_rows(kernel, X, LEARNING_FLOAT64_ROWS)
     Z = jitter_duplicates(start - centre, kernel, X, rng)
     regularizer = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True)
@@ -118,9 +118,9 @@ def distilled_coefficients(
     regularizer: Regularizer | None = None,
     threads: int = 1,
 ) -> tuple[Array, Array]:
-    """The best coefficients (outputs x vectors) and biases over fixed vectors, in float64.
+    """Optimal coefficients (outputs x vectors) and biases over fixed vectors, in float64.
 
-    Each group of targets is for one or more outputs, in order, over its own rows. A bias that no row decides stays.
+    Each group of targets has one or more consecutive outputs and its own rows. A bias on which no row depends is kept.
     """
     T = (KernelNorm() if regularizer is None else regularizer).among(kernel, X, True).whitening(kernel(Z, Z))
     P = dot(kernel(X, Z, threads=threads), T, threads)

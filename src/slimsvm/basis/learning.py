@@ -6,8 +6,8 @@ summed over the binary problems that share the vectors. At the minimum over (bet
 
     dW = -sum_o A_o' dk(X, Z) beta_o + 1/2 sum_o beta_o' dk(Z, Z) beta_o,
 
-so the gradient needs the kernel's derivative only in weighted sums (`pullback`), never a tensor of them. One scale
-for each input can be learned along: its derivative comes from the same sums over scaled rows and vectors.
+so the gradient needs the kernel's derivative only in weighted sums (`pullback`), never as a tensor. One scale for each
+input can be learned, too; its derivative comes from the same sums over scaled rows and vectors.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from ..solvers.primal.newton import newton
 from ..solvers.primal.passes import Equations, Pull
 from .selection import forward_rows
 
-LEARNING_FLOAT64_ROWS = 2000  # at most; with more rows learning computes in float32
-MAX_DENSE_ENTRIES = 1 << 22  # up to which sparse rows are learned from as dense ones: faster, the same vectors
-MAX_REVIVAL_ROWS = 20_000  # on which dead vectors are found and replaced; of more rows, float64 would take long
-OVERFLOW_OBJECTIVE = 1e30  # the objective of vectors so far out that numbers overflow
-MAX_LOG_SCALE_CHANGE = 6.0  # from a scale of 1, either way: beyond, a line search may overflow
-# An input whose scale is next to zero has no gradient, neither in its scale nor in the vectors. In the first
-# iterations, scales therefore stay above exp(-0.5) of their start: vectors at the centres of clusters do not show yet
-# whether an input matters that counts only together with others.
+LEARNING_FLOAT64_ROWS = 2000  # with more rows learning computes in float32
+MAX_DENSE_ENTRIES = 1 << 22  # sparse rows of up to this many entries are made dense: faster, the same vectors
+MAX_REVIVAL_ROWS = 20_000  # rows on which dead vectors are detected and replaced in float64
+OVERFLOW_OBJECTIVE = 1e30  # replaces the objective where numbers overflow
+MAX_LOG_SCALE_CHANGE = 6.0  # from a scale of 1, up or down; beyond, a line search may overflow
+# An input whose scale is almost 0 has no gradient, neither in its scale nor in the vectors. In the first iterations,
+# scales therefore stay above exp(-0.5) times their start: initial vectors do not show yet whether an input is relevant
+# that matters only in interaction with others.
 EARLY_ITERATIONS = 30
 EARLY_MAX_LOG_DECREASE = 0.5
-# (initial scale, max log decrease from 1 in early iterations) of even and odd starts. Odd ones have a narrower kernel
-# and free scales: a data set on which one kind ends in a bad local minimum is seldom one on which the other does.
+# (initial scale, max log decrease from 1 in early iterations) of even and odd starts. Odd starts have a narrower kernel
+# and free scales: the two kinds seldom end in a bad local minimum on the same data set.
 INITIAL_SCALES = ((1.0, EARLY_MAX_LOG_DECREASE), (2.0, MAX_LOG_SCALE_CHANGE))
 HALVING_FRACTIONS = (0.3, 0.5)  # of max_iter, after which the worse half of the starts is dropped (successive halving)
 
@@ -56,8 +56,8 @@ ThreadCount = Callable[[], int]  # the number of threads that may be used now
 
 @dataclass(frozen=True)
 class LearnedVectors:
-    """Vectors, the scales of the inputs (None if they were not learned), and the coefficients (outputs x vectors) and
-    biases over them at the end of learning. ``value`` is W divided by the sum of the costs.
+    """Learned vectors, scales of the inputs (None if not learned), and the last coefficients (outputs x vectors) and
+    biases. ``value`` is W divided by the sum of the costs.
 
     ``remaining_gain`` estimates the relative decrease of W that further iterations would give: the decrease in the last
     quarter of the iterations if max_iter ended them, else 0.
@@ -96,22 +96,22 @@ class Objective:
         self.unit = kernel.length(X)
         self.n_features = X.shape[1]
         self.total_cost = float(labels.totals.sum())
-        self.weights: Array | None = None  # of the last solution: the next one starts there
+        self.weights: Array | None = None  # of the last solution, for a warm start
 
     def pack(self, Z: Array, scales: Array | None) -> Array:
-        """Vectors and scales as one vector of variables."""
+        """Vectors and scales as one array of variables."""
         parts = [np.ravel(Z / self.unit)]
         if self.learn_scales:
             parts.append(np.log(np.ones(self.n_features) if scales is None else scales))
         return np.concatenate(parts)
 
     def unpack(self, theta: Array) -> tuple[Array, Array | None]:
-        """Vectors and scales."""
+        """Vectors and scales from the array of variables."""
         Z = theta[: self.count * self.n_features].reshape(self.count, self.n_features) * self.unit
         return Z, np.exp(theta[self.count * self.n_features :]) if self.learn_scales else None
 
     def bounds(self, fall: float = MAX_LOG_SCALE_CHANGE) -> tuple[Array, Array] | None:
-        """Bounds of the variables: none of the vectors; the logarithms of the scales may fall by ``fall``."""
+        """Bounds of the variables: vectors are free; the logarithms of the scales may fall by ``fall``."""
         if not self.learn_scales:
             return None
         free = np.full(self.count * self.n_features, np.inf)
@@ -119,7 +119,7 @@ class Objective:
         return np.append(-free, np.full(self.n_features, -fall)), np.append(free, highest)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Value and gradient; where numbers overflow, a value so large that a line search steps back."""
+        """Value and gradient; `OVERFLOW_OBJECTIVE` where numbers overflow, so that a line search steps back."""
         Z, scales = self.unpack(theta)
         scaled_Z = Z if scales is None else Z * scales
         value, beta, Kz, G, log_scale_gradient = self.row_gradients(Z, scales, scaled_Z)
@@ -187,11 +187,11 @@ class Objective:
         return value, A, dot(T, V[:, :-1].T)
 
     def warm_start(self, n_features: int) -> Array | None:
-        """The weights of the last solution, if there are as many."""
+        """The weights of the last solution if their shape fits, else None."""
         return self.weights if self.weights is not None and self.weights.shape[1] == n_features + 1 else None
 
     def dead_vectors(self, Z: Array, scales: Array | None) -> Array:
-        """Numbers of the vectors that are far from every row, or have tiny coefficients in all outputs."""
+        """Indices of the vectors that are far from every row, or have tiny coefficients in all outputs."""
         if len(Z) <= 1:
             return np.empty(0, dtype=np.int64)
         kernel = self.scaled_kernel(scales)
@@ -203,7 +203,7 @@ class Objective:
         return np.flatnonzero((largest < 1e-3 * np.sqrt(sizes)) | (coef < 1e-6 * coef.max()))
 
     def best_rows(self, kernel: Any, count: int, given: Array, rng: np.random.Generator) -> Array:
-        """The rows that decrease the objective most as vectors beside the given ones."""
+        """The rows that decrease the objective most as further vectors beside the given ones."""
         loss = self.loss if self.loss.smooth else smooth_surrogate(self.loss)
         step = -(-self.X.shape[0] // MAX_REVIVAL_ROWS)
         X, labels = self.X[::step], self.labels.take(slice(None, None, step), step)
@@ -211,7 +211,7 @@ class Objective:
 
 
 class FusedObjective(Objective):
-    """The objective in passes of the core: for its kernels with a derivative, and piecewise quadratic losses."""
+    """The objective computed by the C++ core, for its differentiable kernels and piecewise quadratic losses."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -219,7 +219,8 @@ class FusedObjective(Objective):
         self.rows: Any = source(self.labels, dtype=self.X.dtype, cache_bytes=2.0**62)
 
     def _solve_features(self, rows: Any, Z: Array, scales: Array | None) -> tuple[Array, Array, Array]:
-        """The weights, the coefficients (vectors x outputs) and the kernel matrix of fixed vectors."""
+        """Solve over fixed vectors: the weights, the coefficients (vectors x outputs) and the kernel matrix of the
+        vectors."""
         kernel = self.scaled_kernel(scales)
         added = getattr(self.regularizer, "on_diagonal", None)
         Kz = None if added is None else rows.set_whitened_features(kernel, Z, added)
@@ -255,12 +256,12 @@ class FusedObjective(Objective):
 
 
 def objective_for(kernel: Any, loss: Any) -> type[Objective]:
-    """The fastest objective for a kernel and a loss."""
+    """The fastest objective class for a kernel and a loss."""
     in_core = kernel.core_slopes and loss.smooth and quadratic_pieces(loss) is not None
     return FusedObjective if in_core else Objective
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # vectors may be tried where numbers overflow
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # line searches may try vectors where numbers overflow
 def learn(
     kernel: Any,
     X: Any,
@@ -279,11 +280,10 @@ def learn(
 ) -> LearnedVectors:
     """Move vectors (and scales) from their start to a local minimum of W by L-BFGS.
 
-    ``overwrite_x``: X may be changed. Several starts with the same number of vectors run for some iterations each, and
-    the one with the lowest objective continues. ``search_vectors``, learned by the search on parts of these rows, are
-    further candidates.
-
-    A vector that contributes nothing has no gradient: it is moved to the row that decreases W most.
+    Several starts with the same number of vectors run for some iterations each, and the one with the lowest objective
+    continues; ``search_vectors``, learned by the search on parts of these rows, are further starts. A vector that
+    contributes nothing has no gradient: it is replaced by the row that decreases W most. ``overwrite_x``: X may be
+    changed.
     """
     runs = [
         run if isinstance(run, LearnedVectors) else initial(run)
@@ -291,7 +291,7 @@ def learn(
     ]
     kind = objective_for(kernel, loss)
     if is_remote(X) and kind is Objective:
-        X = X[:]  # on a device; learning with such kernels and losses needs the rows in memory
+        X = X[:]  # rows on a device are copied: this objective needs them in memory
     centre, X = centre_rows(kernel, X, LEARNING_FLOAT64_ROWS, overwrite_x)
     runs = [replace(run, vectors=jitter_duplicates(run.vectors - centre, kernel, X, rng), n_iter=0) for run in runs]
     count = len(runs[0].vectors)
@@ -311,7 +311,7 @@ def learn(
 
 
 def initial(Z: Array) -> LearnedVectors:
-    """Vectors where learning starts, without scales and coefficients."""
+    """Initial vectors as `LearnedVectors`, without scales and coefficients."""
     return LearnedVectors(Z, None, np.empty((0, len(Z))), np.empty(0), np.inf, 0)
 
 
@@ -323,10 +323,10 @@ def minimize(
     callback: Callback | None = None,
     early: tuple[float, float] = INITIAL_SCALES[0],
 ) -> LearnedVectors:
-    """A local minimum of the objective by L-BFGS, dead vectors replaced by rows.
+    """Minimise the objective locally by L-BFGS; dead vectors are replaced by rows.
 
-    ``max_iter`` counts the iterations of the start, too. ``early``: the initial value of new scales, and how far their
-    logarithms may fall in the first iterations.
+    ``max_iter`` includes the iterations of the start. ``early``: the initial value of new scales, and the maximum
+    decrease of their logarithms in the first iterations.
     """
     values: list[float] = []
     max_iter -= start.n_iter
@@ -365,10 +365,10 @@ def _recent_gain(values: list[float]) -> float:
 
 
 def centre_rows(kernel: Any, X: Any, max_float64_rows: int, overwrite_x: bool = False) -> tuple[Any, Any]:
-    """The mean of the rows, and the rows without it, if the kernel depends on differences only: these then lose no
-    digits. Else 0 and the rows.
+    """The mean of the rows and the centred rows, which lose no digits, if the kernel is translation-invariant; else 0
+    and the rows.
 
-    More rows than ``max_float64_rows`` become float32. ``overwrite_x``: in place, if X has that type.
+    More than ``max_float64_rows`` rows become float32. ``overwrite_x``: centre in place if X has the right type.
     """
     dtype = np.float32 if X.shape[0] > max_float64_rows else np.float64
     if is_remote(X):
@@ -385,7 +385,7 @@ def centre_rows(kernel: Any, X: Any, max_float64_rows: int, overwrite_x: bool = 
 
 
 def jitter_duplicates(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -> Array:
-    """The vectors, copies of others moved by random steps: equal vectors would always move together."""
+    """Move duplicate vectors by random steps: equal vectors would have equal gradients forever."""
     Z = np.array(Z, dtype=np.float64)
     K = kernel(Z, Z)
     size = K.diagonal()
@@ -399,7 +399,7 @@ def jitter_duplicates(Z: Array, kernel: Any, X: Any, rng: np.random.Generator) -
 
 
 def _revived(objective: Objective, Z: Array, scales: Array | None, rng: np.random.Generator) -> Array:
-    """The vectors, dead ones replaced by the rows that decrease the objective most."""
+    """Replace dead vectors by the rows that decrease the objective most."""
     dead = objective.dead_vectors(Z, scales)
     if not len(dead):
         return Z

@@ -1,12 +1,12 @@
-"""Reduced sets: few vectors whose expansion is nearest to a given one in the kernel's space (Burges; Schoelkopf).
+"""Reduced sets: the expansion over few vectors nearest to a given one in the kernel's space (Burges; Schoelkopf).
 
-For functions ``f_o = sum_i a_oi k(x_i, .)`` that are to share the vectors Z,
+For functions ``f_o = sum_i a_oi k(x_i, .)`` with shared vectors Z, minimise
 
     D(Z) = sum_o min_beta  |f_o - sum_j beta_j k(z_j, .)|^2 + epsilon |beta|^2
          = sum_o |f_o|^2 - v_o'(k(Z, Z) + epsilon)^-1 v_o,    v_o = k(Z, X) a_o.
 
-Half of it is the objective of `learning` with constant duals: value and gradient come from there. Vectors start as rows
-selected one by one, each for the part of the ``|f_o|^2`` that it adds.
+D(Z) / 2 is the objective of `learning` with constant duals, which gives its value and gradient. Initial vectors are
+rows selected one by one, each the one that explains most of the remaining ``|f_o|^2``.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ..problem.regularizers import KernelNorm, Regularizer, inverse_root
 from ..rows.labels import RowLabels
 from .learning import Callback, LearnedVectors, Objective, centre_rows, initial, jitter_duplicates, minimize
 
-REDUCED_SET_FLOAT64_ROWS = 20_000  # at most; with more rows vectors are moved in float32
+REDUCED_SET_FLOAT64_ROWS = 20_000  # with more rows vectors are moved in float32
 GROWTH_STAGES, STAGE_ITERATIONS = 8, 15
-# Very few vectors have many local minima: short runs start from random rows, and the best of them run to the end.
+# Very few vectors have many local minima: short runs start from random rows, and the best of them continue.
 MAX_RESTART_VECTORS, N_RESTARTS, N_CONTINUED_RESTARTS = 8, 30, 4
-MAX_RESTART_WORK = 2e8  # kernel values of all restarts, times the inputs
+MAX_RESTART_WORK = 2e8  # kernel values of all restarts times number of inputs
 
 
 class DistanceObjective(Objective):
-    """D(Z) / 2 and its gradient, as parts of the sum of ``|f_o|^2 / 2``."""
+    """D(Z) / 2 and its gradient, both divided by the sum of ``|f_o|^2 / 2``."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class DistanceObjective(Objective):
 
 
 def has_norm(kernel: Kernel, X: Any) -> bool:
-    """Whether the kernel is positive definite, as far as a sample of the rows tells."""
+    """Whether the kernel is positive semidefinite; if this is not known, whether it is so on a sample of the rows."""
     if kernel.positive_semidefinite:
         return True
     sample = X[:: max(1, X.shape[0] // 200)]
@@ -71,7 +71,7 @@ def has_norm(kernel: Kernel, X: Any) -> bool:
 
 @dataclass(frozen=True)
 class AtRows(Base):
-    """``sum_i k(x, x_i) k(x_i, z)``: the distance of functions is that of their values at some rows, whatever k is."""
+    """The kernel ``sum_i k(x, x_i) k(x_i, z)``: its norm is that of function values at the rows x_i, for any k."""
 
     kernel: Kernel
     rows: Any
@@ -95,11 +95,11 @@ def function_values(kernel: Kernel, X: Any, coef: Array, threads: int = 1) -> Ar
 def greedy_rows(
     kernel: Kernel, X: Any, coef: Array, count: int, F: Array | None = None, given: Any = None, threads: int = 1
 ) -> Array:
-    """Rows selected one by one, each the one whose part outside the span of those before holds most of the functions.
+    """Select rows one by one; each one reduces the distance to the functions most (orthogonal matching pursuit).
 
-    With q the unit vector of that part, an output gains ``<f_o, q>^2 = r_o(x)^2 / |part of x|^2``, where r_o is the
-    residual of f_o. ``F`` are the values of the functions, if they are known.
-    """
+    Let q be the normalised part of k(x, .) outside the span of the selected rows. Then an output gains
+    ``<f_o, q>^2 = r_o(x)^2 / |part of x|^2``, where r_o is the residual of f_o. ``F`` are the values of the functions,
+    if known."""
     residuals = np.array(function_values(kernel, X, coef, threads) if F is None else F, dtype=np.float64)
     sizes = np.asarray(kernel.diagonal(X), dtype=np.float64)
     rest = sizes.copy()
@@ -128,7 +128,7 @@ def greedy_rows(
     return np.array(rows, dtype=np.int64)
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # vectors may be tried where numbers overflow
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # line searches may try vectors where numbers overflow
 def reduced_set(
     kernel: Any,
     X: Any,
@@ -141,12 +141,11 @@ def reduced_set(
     callback: Callback | None = None,
     restarts: bool = True,
 ) -> LearnedVectors:
-    """At most ``count`` vectors near the functions of ``coef`` (outputs x rows), and the best coefficients over them.
+    """Approximate the functions of ``coef`` (outputs x rows) by at most ``count`` vectors with optimal coefficients.
 
-    Where the kernel has a derivative the set grows in stages: greedy rows for the residual of the vectors so far, then
-    all of them move. Moved only at the end, they would settle in a far worse minimum. ``value`` is the squared distance
-    relative to the squared norm, over all outputs. ``restarts``: very few vectors also start from random rows.
-    """
+    For differentiable kernels the set grows in stages: greedy rows for the residual are added, then all vectors move.
+    (Moving them only at the end gives far worse minima.) ``value`` is the squared distance relative to the squared
+    norm, over all outputs. ``restarts``: very few vectors also start from random rows."""
     centre, X = centre_rows(kernel, X, REDUCED_SET_FLOAT64_ROWS)
     F = function_values(kernel, X, coef, threads)
     squared_norm = max(float(np.einsum("io,oi->", F, coef)), np.finfo(float).tiny)
@@ -165,7 +164,7 @@ def reduced_set(
         start = jitter_duplicates(Z, kernel, X, rng) if moves else Z
         best = minimize(objective, initial(start), rng, iterations, callback)
         Z, n_iter = best.vectors, n_iter + best.n_iter
-        if last:  # fewer vectors than asked for may hold all of the functions
+        if last:  # fewer vectors than ``count`` may represent the functions exactly
             break
     if restarts and moves and len(Z) <= MAX_RESTART_VECTORS:
         best = min([best, *_restarted(objective, rng, max_iter, callback)], key=lambda run: run.value)
@@ -175,7 +174,7 @@ def reduced_set(
 def _restarted(
     objective: DistanceObjective, rng: np.random.Generator, max_iter: int, callback: Callback | None
 ) -> list[LearnedVectors]:
-    """Runs from random rows: short ones, of which the best run to the end."""
+    """Start short runs from random rows and continue the best of them to the end."""
     kernel, X, count = objective.kernel, objective.X, objective.count
     n_runs = min(N_RESTARTS, int(MAX_RESTART_WORK / (STAGE_ITERATIONS * X.shape[0] * X.shape[1] * count)))
     runs = []

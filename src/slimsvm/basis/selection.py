@@ -1,4 +1,4 @@
-"""Rows that make good vectors: forward selection and cluster centres."""
+"""Selection of vectors: forward selection of rows, and cluster centres."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..rows.memory import DenseFeatures
 from ..rows.protocol import decision
 from ..solvers.primal.newton import newton
 
-MAX_STORED_VALUES = 1 << 22  # of the kernel among all rows: more are computed when they are needed
+MAX_STORED_VALUES = 1 << 22  # of the kernel matrix of all rows; larger ones are computed column by column
 
 # --- forward selection ---------------------------------------------------------------------------
 
@@ -36,10 +36,11 @@ def forward_rows(
     loss: SmoothLoss | None = None,
     threads: int = 1,
 ) -> Array:
-    """Rows selected one by one beside the ``given`` vectors, each the best of some candidates.
+    """Forward selection: add rows one by one to the ``given`` vectors, each the best of some candidates.
 
-    The part of a candidate outside the span of the vectors so far is a new feature. One Newton step along it alone
-    decreases the objective by ``g^2 / 2h``, summed over outputs: its score. Then the problem is solved again.
+    A candidate's part outside the span of the vectors so far is a new feature. Its score is the decrease of the
+    objective by one Newton step along it, ``g^2 / 2h`` summed over outputs. After each choice the problem is solved
+    again.
     """
     Y, C = labels.of(slice(None))
     row_labels = RowLabels(Y, C)
@@ -84,11 +85,10 @@ def forward_rows(
 
 
 def forward_vectors(K: Array, gram: Array, labels: Labels, count: int, loss: SmoothLoss | None = None) -> Array:
-    """Numbers of ``count`` of some vectors, selected one by one as `forward_rows` selects rows.
+    """Indices of ``count`` of the given vectors, chosen by forward selection as in `forward_rows`.
 
-    ``K`` are their kernel values at all rows, ``gram`` those among themselves. All of them are candidates every time,
-    so each column of ``K`` is updated to its part outside the span of the selected ones.
-    """
+    ``K`` (rows x vectors) are kernel values, ``gram`` is the kernel matrix of the vectors. All vectors are candidates
+    in each step, so each column of ``K`` is updated to its part outside the span of the selected ones."""
     Y, C = labels.of(slice(None))
     row_labels = RowLabels(Y, C)
     loss = SquaredHinge() if loss is None else loss
@@ -124,7 +124,7 @@ def forward_vectors(K: Array, gram: Array, labels: Labels, count: int, loss: Smo
 
 
 def class_centres(X: Any, codes: Array, weights: Array, count: int, max_iter: int, rng: np.random.Generator) -> Array:
-    """``count`` cluster centres, as many in each class; of all rows together if there are more classes than that."""
+    """``count`` k-means centres, split evenly over the classes; of all rows together if classes outnumber ``count``."""
     classes = np.unique(codes)
     groups = [np.flatnonzero(codes == c) for c in classes] if count >= len(classes) else [np.arange(len(codes))]
     shares = even_shares([len(g) for g in groups], count)
@@ -136,7 +136,7 @@ def _centres(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Ge
     distinct = group_equal_rows(X).first
     if len(distinct) <= count:
         return dense(X[distinct])
-    # Distances are differences of squares, which a common offset would swallow.
+    # Distances are differences of squares, which lose digits with a common offset.
     offset = 0.0 if sp.issparse(X) else np.average(X, axis=0, weights=weight)
     return lloyd(X.astype(np.float64) - offset if np.ndim(offset) else X, weight, count, max_iter, rng) + offset
 
@@ -144,8 +144,8 @@ def _centres(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Ge
 def lloyd(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Generator) -> Array:
     """Lloyd's k-means from a start by k-means++, on one thread.
 
-    scikit-learn's changes the threads of the whole process while it runs, and hangs in a child of a process in which
-    OpenMP was used.
+    scikit-learn's k-means changes the number of threads of the whole process, and hangs in a child of a process that
+    used OpenMP.
     """
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
 
@@ -176,7 +176,8 @@ def lloyd(X: Any, weight: Array, count: int, max_iter: int, rng: np.random.Gener
 def _spread_rows(
     X: Any, weight: Array, count: int, distances: Callable[[Array], Array], rng: np.random.Generator
 ) -> Array:
-    """Rows far from each other: each the best of a few drawn by squared distance to those before (k-means++)."""
+    """Rows far from each other (greedy k-means++): each is the best of a few, drawn by squared distance to the
+    others."""
     tries = 2 + int(np.log(count))
     centres = np.empty((count, X.shape[1]))
     centres[0] = dense(X[[rng.choice(len(weight), p=weight / weight.sum())]])[0]

@@ -1,11 +1,11 @@
 """Compression of a fitted model: many vectors become few.
 
-The vectors start as a reduced set (`basis.reduced_set`): the expansion nearest to the original in the kernel's space.
-Then vectors and coefficients are trained (`basis.distillation`), with a penalty for leaving the original, on its own
-decision values (at its vectors, or at rows X) or on the labels y of those rows.
+The initial vectors are a reduced set (`basis.reduced_set`): the expansion nearest to the original in the kernel's
+space. Then vectors and coefficients are trained (`basis.distillation`) on the original's decision values (at its
+vectors, or at rows X) or on the labels y of rows X, with a penalty on the distance to the original.
 
-An `Original` is the model to be compressed, whatever estimator it comes from; its task says what its decision values
-mean, and so which targets a compressed model has. Nothing here knows an estimator.
+An `Original` is the model to compress, independent of any estimator. Its task (classification, regression or one class)
+turns decision values into predictions, and into training targets for the compressed model.
 """
 
 from .holdout import small_model_by_holdout

@@ -1,7 +1,7 @@
-"""As few vectors as agree with the original on held-out rows.
+"""The smallest compressed one-class model that agrees with the original on held-out rows.
 
-Training rows say too little of that: many lie on the border of a model over few rows, or well inside of it, and one
-vector may agree with it on all of them. So models over parts of the rows are compressed, and judged on the others.
+Agreement on training rows is too optimistic: with few rows, most lie on the border or well inside, and one vector may
+agree on all of them. For each fold, a model of its training rows is therefore compressed and compared on its test rows.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .original import Original
 from .sizes import SmallModel, half_size, not_reached, small_model, smallest
 
 N_FOLDS = 4
-MAX_JUDGED_ROWS = 500  # of all folds together: further folds are left out
+MAX_JUDGED_ROWS = 500  # held-out rows of all folds together: further folds are skipped
 MIN_ROWS = 2 * N_FOLDS
 
 
 def small_model_by_holdout(
     compressor: Compressor, rows: Dataset, method: str, agreement: float, train: Callable[[Dataset], Original]
 ) -> SmallModel:
-    """As `small_model` for "auto", where the size must also do on held-out rows; ``train`` makes originals of rows."""
+    """Compress to the smallest size that agrees on training and on held-out rows; ``train`` makes originals of rows."""
     if rows.size < MIN_ROWS:
         return small_model(compressor, method, "auto", agreement)
     held_out = [
@@ -47,20 +47,20 @@ def small_model_by_holdout(
 
 @dataclass(frozen=True)
 class HeldOutModel:
-    """A model over some of the rows, to be compressed, and rows that are not among them."""
+    """A compressor for the model of a fold's training rows, and the fold's held-out rows."""
 
     compressor: Compressor
     unseen: Dataset
 
     def agreement(self, method: str, size: int) -> float:
-        """Of the compressed model of this size with the model, on the held-out rows."""
+        """Agreement of the model with its compressed form of this size on the held-out rows."""
         small, original = small_model(self.compressor, method, size, 1.0), self.compressor.original
         before, after = (self.compressor.values(f, self.unseen.X) for f in (original.expansion, small.expansion))
         return original.task.agreement(before, after, self.unseen.counts)
 
 
 def folds(rows: Dataset) -> Iterator[tuple[Dataset, Dataset]]:
-    """Rows to train on, and the held-out rows; they do not depend on the order in which rows were given."""
+    """Yield training rows and held-out rows of each fold."""
     fold = np.random.default_rng(0).permutation(rows.size) % N_FOLDS
     for k in range(min(N_FOLDS, -(-MAX_JUDGED_ROWS * N_FOLDS // rows.size))):
         yield rows.take(fold != k), rows.take(fold == k)

@@ -1,4 +1,4 @@
-"""The methods of compression that users name."""
+"""The methods of compression: reduced set, refit, margin and learn."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from ..utils.progress import Iterations
 from .original import Original, distinct_rows, draw_rows, target_columns, unmerged_rows
 from .tasks import DistillationTargets, PredictionTask
 
-# Cost of the original's value at a row, in units of its C. Chosen on test sets: see docs/compress.md.
+# Cost of deviations from the original's values, in units of its C. Chosen on test sets: see docs/compress.md.
 DISTILLATION_COST = 5.0
-EXACT_COST = 1e3  # times C: of values that are to be met
+EXACT_COST = 1e3  # in units of C, for values to be met exactly
 MAX_ITERATIONS = {"reduced set": 100, "one problem": 100, "one-vs-rest": 60}
-MAX_NEWTON_MULTIPLIES = 4e9  # of one Newton step while vectors move: rows are drawn where there are more
+MAX_NEWTON_MULTIPLIES = 4e9  # of one Newton step while vectors move; with more, rows are sampled
 
 
 @dataclass(frozen=True)
 class Compressor:
-    """Makes compressed models of one original; ``given_rows`` are rows other than its vectors, if there are any."""
+    """Compresses one original; ``given_rows`` are the user's rows X, if any."""
 
     original: Original
     given_rows: Dataset | None = None
@@ -47,17 +47,17 @@ class Compressor:
 
     @cached_property
     def _has_norm(self) -> bool:
-        """Is there a norm in which the compressed model can be near the original?"""
+        """Whether the kernel defines a norm for the distance to the original."""
         return has_norm(self._kernel, self.original.expansion.vectors) and self.original.has_norms
 
     @property
     def _regularizer(self) -> Regularizer:
-        """The kernel's norm; without one, the squares of the coefficients."""
+        """The norm of f in the kernel's space; if there is none, the sum of squared coefficients."""
         return KernelNorm() if self._has_norm else Identity()
 
     @cached_property
     def rows(self) -> Dataset:
-        """The rows to train on: those that were given, or examples made from the original's vectors."""
+        """The training rows: the given ones, or examples made from the original's vectors."""
         return self._examples if self.given_rows is None else self.given_rows
 
     @cached_property
@@ -67,33 +67,32 @@ class Compressor:
 
     @cached_property
     def original_values(self) -> Array:
-        """The original's values of these rows."""
+        """The original's decision values at the training rows."""
         return self.values(self.original.expansion, self.rows.X)
 
     @cached_property
     def units(self) -> Array:
-        """The units in which errors of the outputs are added up: one for each, or for all."""
+        """The units in which errors of the outputs are summed: one for each output, or one for all."""
         return self.original.task.units(self.original_values, self.rows.counts)
 
     def values(self, expansion: Expansion, X: Any) -> Array:
-        """Values of all outputs at rows X, in float64."""
+        """Decision values (rows x outputs) of an expansion at rows X, in float64."""
         return expansion.decision(X.astype(np.float64, copy=False), self.threads)
 
     def agreement(self, small: Expansion) -> float:
-        """With the original, on the rows to train on."""
+        """Agreement of predictions with the original on the training rows."""
         return self.original.task.agreement(self.original_values, self.values(small, self.rows.X), self.rows.counts)
 
     def similarity(self, small: Expansion) -> float:
-        """To the original, on the rows to train on."""
+        """Similarity to the original on the training rows, the criterion for selecting models."""
         return self.original.task.similarity(self.original_values, self.values(small, self.rows.X), self.rows.counts)
 
     # --- the methods that users name ---
 
     def reduced_set(self, count: int, thorough: bool = True) -> Expansion:
-        """The expansion of so many vectors that is nearest in the kernel's space; the bias is the original's.
+        """The expansion over ``count`` vectors nearest to the original in the kernel's space, with the original's bias.
 
-        As a start for the other methods, the nearest of very few vectors is no better: ``thorough`` is for the set
-        itself.
+        ``thorough``: restarts for very few vectors; they do not help where the set is the start of another method.
         """
         original = self.original.expansion
         watch = self._watch(f"reduced set of {count} vectors")
@@ -110,19 +109,19 @@ class Compressor:
         )
         if watch is not None:
             watch.finish(nearest.n_iter, nearest.value)
-        # Vectors that could not move are vectors of the original, kept in its container.
+        # Vectors that cannot move stay rows of the original, sparse like these.
         fixed = not self._kernel.differentiable and sp.issparse(original.vectors)
         vectors = sp.csr_array(nearest.vectors) if fixed else nearest.vectors
         small = replace(original, vectors=vectors, coef=nearest.coef * self.units[:, None])
         if self._has_norm:
             return small
-        # Without a norm, only values can be near: those at the original's vectors.
+        # Without a norm, approximate the values at the original's vectors.
         F = self.values(original, original.vectors)
         exact = ProblemGroup(None, np.stack([F, F], axis=-1), np.full(F.shape, EXACT_COST * self.original.cost))
         return self._with_coefficients(small, original.vectors, DistillationTargets([exact], exact))
 
     def refit(self, count: int) -> Expansion:
-        """The vectors of the reduced set, with coefficients and biases fitted to labels."""
+        """The vectors of the reduced set with coefficients and biases fitted to labels."""
         small, rows = self.reduced_set(count), self.rows
         binary = self.original.task.binary_problems(rows, self._label_costs())
         if binary is None:
@@ -141,33 +140,32 @@ class Compressor:
         return replace(small, coef=fitted.coef, bias=fitted.bias)
 
     def margin(self, count: int) -> Expansion:
-        """The most similar to the original of a reduced set, the same with coefficients fitted to the original's
-        values, and the same with vectors learned from them.
+        """The model most similar to the original among three candidates.
 
-        The vectors of several classes serve all pairs at once when they move: the start may be better.
+        These are a reduced set, the same vectors with coefficients fitted to the original's values, and vectors learned
+        from these values. (With several classes, moving the vectors for one-vs-rest targets may make pairs worse.)
         """
         start = self.reduced_set(count, thorough=False)
         costs = DISTILLATION_COST * self.original.cost * self.rows.counts
         targets = self.original.task.targets_from_values(self.original_values, costs)
         candidates = [start, self._with_coefficients(start, self.rows.X, targets), self._distilled(start, targets)]
-        return max(candidates, key=self.similarity)  # the first of the best
+        return max(candidates, key=self.similarity)  # the first of equals
 
     def learn(self, count: int) -> Expansion:
-        """A reduced set whose vectors and coefficients are then learned from labels.
+        """Learn vectors and coefficients from labels, starting from a reduced set.
 
-        Where their cost is estimated, also train with a penalty for leaving the original, and keep the model that
-        agrees with it on more rows.
-        """
+        Where the cost C is only estimated, also train with a penalty on the distance to the original, and keep the
+        model that agrees with it on more rows."""
         start, targets = self.reduced_set(count, thorough=False), self._targets_from_labels()
         both = self.original.cost_is_estimated and not targets.near
         variants = [targets, replace(targets, near=True)] if both else [targets]
         return max((self._distilled(start, variant) for variant in variants), key=self.similarity)
 
     def with_coefficients_from_labels(self, small: Expansion) -> Expansion:
-        """The best coefficients over these vectors by the labels of the rows."""
+        """Fit coefficients over the same vectors to the labels of the training rows."""
         return self._with_coefficients(small, self.rows.X, self._targets_from_labels())
 
-    # --- what they share ---
+    # --- shared steps ---
 
     def _targets_from_labels(self) -> DistillationTargets:
         return self.original.task.targets_from_labels(self.rows, self._label_costs())
@@ -176,8 +174,7 @@ class Compressor:
         return self.original.cost * self.rows.counts * self.original.task.class_weights(self.rows)
 
     def _distilled(self, start: Expansion, targets: DistillationTargets) -> Expansion:
-        """Move the vectors towards the targets, on some of the rows where those are many; then fit coefficients on all
-        rows."""
+        """Learn the vectors for the targets, on a sample if rows are many; then fit coefficients on all rows."""
         if self._kernel.differentiable:
             start = replace(start, vectors=self._moved_vectors(start, targets))
         return self._with_coefficients(start, self.rows.X, targets)
@@ -217,7 +214,7 @@ class Compressor:
         return learned.vectors
 
     def _with_coefficients(self, small: Expansion, X: Any, targets: DistillationTargets) -> Expansion:
-        """The best coefficients over fixed vectors."""
+        """Fit coefficients over fixed vectors to the targets."""
         groups = targets.outputs
         pull = np.zeros((X.shape[0], len(small.coef)))
         if targets.near and self._has_norm:
@@ -228,8 +225,8 @@ class Compressor:
         return replace(small, coef=coef, bias=bias)
 
     def _with_original_vectors(self, X: Any, groups: list[ProblemGroup]) -> tuple[Any, list[ProblemGroup], Array]:
-        """Append the original's vectors to the rows: they have no targets, and their coefficients keep the model near
-        the original."""
+        """Append the original's vectors to the rows, without targets; return also the coefficients of all rows, which
+        pull the model towards the original."""
         original = self.original.expansion
         if X is original.vectors:
             return X, groups, original.coef.T
@@ -247,12 +244,12 @@ class Compressor:
 
 
 def _depend_on_vectors(targets: ProblemGroup, pull: Array) -> Array:
-    """Outputs that a constant does not solve: none is in all intervals, or a function is to be near."""
+    """Mask of the outputs for which no constant is optimal: intervals without common point, or a nonzero original."""
     return (targets.Y[..., 0].max(axis=0) > targets.Y[..., 1].min(axis=0)) | pull.any(axis=0)
 
 
 def _with_free_rows(targets: ProblemGroup, count: int) -> ProblemGroup:
-    """With so many further rows that may have any value."""
+    """Append ``count`` rows without targets: their interval is unbounded."""
     if targets.rows is not None:
         return targets
     n_outputs = targets.Y.shape[1]
@@ -263,7 +260,7 @@ def _with_free_rows(targets: ProblemGroup, count: int) -> ProblemGroup:
 
 @dataclass(frozen=True)
 class RegressionRefit:
-    """Coefficients of a regressor over other vectors, by targets of rows: `slimsvm.solvers.primal.refit.Refit`."""
+    """Refits a regressor's coefficients over other vectors to targets; see `slimsvm.solvers.primal.refit.Refit`."""
 
     task: PredictionTask
     cost: float

@@ -1,4 +1,4 @@
-"""A one-class model over few vectors: one over all rows is trained and then compressed."""
+"""Training of a small one-class model: a model over all rows is trained and then compressed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .report import Compression
 from .sizes import SmallModel, small_model
 from .tasks import OneClass
 
-MAX_TRAINING_ROWS = 20_000  # the border of so many is that of more, and a model over all of them is expensive
+MAX_TRAINING_ROWS = 20_000  # with more rows a sample is drawn: the border hardly changes, and training is expensive
 MAX_VECTORS_IN_BUDGET = 300
 
 
 @dataclass(frozen=True)
 class OneClassSpec:
-    """How a small one-class model is trained, as the parameters of `SlimOneClass` say."""
+    """The checked parameters of `SlimOneClass`."""
 
     n_vectors: Any
     nu: float
@@ -55,7 +55,7 @@ class SmallOneClass:
 
 
 def in_canonical_order(rows: Dataset) -> Dataset:
-    """Rows in memory in an order that does not depend on theirs; remote rows stay as they are."""
+    """Rows in memory sorted by their contents; remote rows stay as they are."""
     if is_remote(rows.X):
         return rows
     rows = rows.sorted()
@@ -77,7 +77,7 @@ def train_one_class(rows: Dataset, kernel: Any, spec: OneClassSpec) -> SmallOneC
 
 
 def _large_model(rows: Dataset, kernel: Any, spec: OneClassSpec) -> tuple[Original, SvmSolution]:
-    """The one-class model over all of these rows."""
+    """Train the one-class model over all of these rows."""
     expansion, solution = train_large_model(
         kernel, rows.X, rows.counts, spec.nu, spec.options, spec.cache_bytes, spec.threads, spec.verbose
     )
@@ -85,7 +85,8 @@ def _large_model(rows: Dataset, kernel: Any, spec: OneClassSpec) -> tuple[Origin
 
 
 def _small_model(compressor: Compressor, spec: OneClassSpec) -> SmallModel:
-    """Compress to a number of vectors, to as few as agree, or to as many as the byte budget pays for."""
+    """Compress to a number of vectors, to as few as agree with the original, or to as many as fit in the byte
+    budget."""
     kernel, rows = compressor.original.expansion.kernel, compressor.rows
     if spec.max_bytes is None and isinstance(spec.n_vectors, str):
         return small_model_by_holdout(
@@ -107,12 +108,12 @@ def _small_model(compressor: Compressor, spec: OneClassSpec) -> SmallModel:
         excess = sum(form.parts(kernel, dense(small.expansion.vectors), 1, False).values()) - spec.max_bytes
         if excess <= 0 or count == 1:
             return small
-        # Outlying vectors need steps or offsets of their own, which cost bytes: then fewer of them.
+        # Outlying vectors need steps or offsets of their own, which cost bytes: keep fewer vectors.
         count = max(1, count - 1 - excess // bytes_per_vector)
 
 
 def _scores(rows: Dataset, expansion: Expansion, threads: int) -> tuple[Array, Array]:
-    """Values of all rows, and their counts."""
+    """Decision values of all rows, and their counts."""
     if not is_remote(rows.X):
         return expansion.decision(rows.X, threads)[:, 0], rows.counts
     scores, counts = zip(*rows.X.map_blocks(_block_scores, expansion), strict=True)
@@ -125,10 +126,10 @@ def _block_scores(block: RowBlock, expansion: Expansion) -> tuple[Array, Array]:
 
 
 def threshold(scores: Array, counts: Array, share: float) -> Array:
-    """The number with this share of the rows' weight below it: halfway between two scores, the nearest there is."""
+    """The weighted quantile of the scores at ``share``, rounded to a midpoint between two different scores."""
     order = np.argsort(scores, kind="stable")
     scores, cumulative = scores[order], np.cumsum(counts[order])
-    is_last = np.append(scores[1:] > scores[:-1], True)  # rows of one score are on one side
+    is_last = np.append(scores[1:] > scores[:-1], True)  # rows with equal scores stay together
     last = np.append(-1, np.flatnonzero(is_last))  # -1: no row is below
     weight_below = np.append(0.0, cumulative[last[1:]])
     k = last[np.abs(weight_below - share * cumulative[-1]).argmin()]

@@ -1,4 +1,4 @@
-"""The model that is compressed, and the rows that its compressed form is trained on."""
+"""The model to compress, and the rows on which its compressed form is trained."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from .tasks import PredictionTask
 
 @dataclass(frozen=True)
 class Original:
-    """An expansion with each vector once, the task of its values, the cost C of a row's slack, and the expansion as it
-    was given. ``cost_is_estimated``: no parameter gives C, so that it was taken from the largest coefficient."""
+    """The model to compress: its expansion with distinct vectors, task, cost C of slacks, and the expansion as given.
+
+    ``cost_is_estimated``: C was estimated from the largest coefficient, because no parameter gives it.
+    """
 
     expansion: Expansion
     task: PredictionTask
@@ -30,11 +32,10 @@ class Original:
 
     @classmethod
     def of(cls, expansion: Expansion, task: PredictionTask, cost: float | None) -> Original:
-        """Merge equal vectors, and put them in an order that does not depend on that of the training rows.
+        """Merge equal vectors and sort them by their contents.
 
-        Without a cost, estimate C: a row inside the margin has the coefficient C times its class weight, so take the
-        largest coefficient, over the largest class weight.
-        """
+        Without a cost, estimate C as the largest coefficient divided by the largest class weight: rows inside the
+        margin have coefficients of C times their class weight."""
         X, coef = expansion.vectors, np.asarray(expansion.coef, dtype=np.float64)
         cost_is_estimated = cost is None
         if cost is None:
@@ -63,13 +64,13 @@ class Original:
 
     @property
     def has_norms(self) -> bool:
-        """Is the squared norm of every output that is not constant positive? Kernels that make no norm fail here."""
+        """Whether every non-constant output has a positive squared norm; False for kernels that define no norm."""
         constant = ~self.expansion.coef.any(axis=1)
         return not constant.all() and bool((constant | (self.norms > 0)).all())
 
 
 def target_columns(y: Any, n_targets: int) -> Array:
-    """Target values, a column for each target of a model."""
+    """Target values as an array (rows x targets)."""
     y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     y = y.reshape(len(y), -1)
     if y.shape[1] != n_targets:
@@ -81,7 +82,7 @@ def target_columns(y: Any, n_targets: int) -> Array:
 
 
 def unmerged_rows(X: Any, counts: Array, threads: int = 1, **labels: Any) -> Dataset:
-    """All rows, as they come; ``labels`` are fields of a `Dataset`, none where rows have no labels."""
+    """A dataset of all rows in their order; ``labels`` are fields of a `Dataset`, if rows have labels."""
     n = X.shape[0]
     fields = {"codes": np.zeros(n, dtype=np.int8), "classes": np.zeros(1), "class_weights": np.ones(1)} | labels
     return Dataset(
@@ -90,8 +91,8 @@ def unmerged_rows(X: Any, counts: Array, threads: int = 1, **labels: Any) -> Dat
 
 
 def distinct_rows(X: Any, counts: Array, threads: int = 1, **labels: Any) -> Dataset:
-    """Rows of positive count; equal rows with equal labels are one row of their summed counts. Their order depends on
-    their contents alone."""
+    """A dataset of the rows of positive count, sorted by contents; equal rows with equal labels are merged, their
+    counts summed."""
     rows = unmerged_rows(X, counts, threads, **labels).take(np.flatnonzero(counts))
     rows = merge_duplicates(rows, rows.X)
     labels_of_keys = (rows.codes,) if rows.targets is None else rows.targets.T
@@ -103,12 +104,12 @@ def has_labels(rows: Dataset) -> bool:
 
 
 def draw_rows(rows: Dataset, size: int, strata: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """The numbers of at most ``size`` rows, from each stratum in proportion, and their counts."""
+    """Draw at most ``size`` rows in proportion to the strata; return their indices and counts."""
     numbers = np.arange(rows.size)
     if rows.size <= size:
         return numbers, rows.counts
     groups, codes = np.unique(strata, return_inverse=True)
-    # The draw needs the keys of rows, not the rows.
+    # The draw needs only the keys of rows.
     stratified = replace(
         rows,
         X=numbers[:, None],

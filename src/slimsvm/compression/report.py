@@ -18,13 +18,15 @@ from .sizes import SmallModel
 
 
 def multiply_adds(f: Expansion) -> int:
-    """Of one prediction: a product with each vector, and one for each coefficient that is not zero."""
+    """Multiply-adds of one prediction: products with all vectors, and one for each nonzero coefficient."""
     return int((f.vectors.nnz if sp.issparse(f.vectors) else f.vectors.size) + np.count_nonzero(f.coef))
 
 
 def distances(original: Original, small: Expansion, units: Array) -> tuple[Array, float]:
-    """``|f - g| / |f|`` in the kernel's space, biases aside, of each output and, in these units, of all together; NaN
-    without a norm."""
+    """``|f - g| / |f|`` in the kernel's space without biases: for each output, and for all in these units.
+
+    NaN where the kernel defines no norm.
+    """
     f = original.expansion
     v = dot(f.kernel(small.vectors, f.vectors), f.coef.T)
     beta = small.coef.T
@@ -35,13 +37,13 @@ def distances(original: Original, small: Expansion, units: Array) -> tuple[Array
         return np.zeros(len(norms)), 0.0
     if not has_norm(f.kernel, f.vectors) or not original.has_norms:
         return np.full(len(norms), np.nan), np.nan
-    each = squares / np.where(norms > 0, norms, units**2)  # a constant has the norm 0
+    each = squares / np.where(norms > 0, norms, units**2)  # constants have norm 0
     return np.sqrt(each), float(np.sqrt((squares / units**2).sum() / (norms / units**2).sum()))
 
 
 @dataclass(frozen=True)
 class Compression:
-    """What compression did: `print` shows it in words.
+    """Report of a compression; `print` shows it in words.
 
     Attributes
     ----------
@@ -50,23 +52,17 @@ class Compression:
     vectors_before, vectors_after : int
         Vectors of the original and of the small model.
     bytes_before, bytes_after : int
-        Four bytes a number (float32), of both: vectors, coefficients that are not zero, biases. In integers the small
-        model takes about a quarter: ``model_bytes_`` of the estimator, as `slimsvm.export.quantize` makes it.
+        Size of both in float32: vectors, nonzero coefficients and biases, four bytes each. In integers the small model
+        takes about a quarter: ``model_bytes_`` of the estimator, as `slimsvm.export.quantize` makes it.
     agreement_on_vectors : float
-        With the original on its own vectors: the part of them with the same answer; R^2 for regression, of several
-        targets the mean. They lie where the decision is close: on other rows agreement is usually better.
+        Agreement with the original at its vectors: the share of them with the same prediction; for regression R^2, the
+        mean over the targets. Vectors lie near the decision boundary: on other rows agreement is usually better.
     agreement_on_X : float or None
-        The same on the rows X, where they were given.
+        Agreement on the rows X, if given.
     distance : float
-        ``|f - g| / |f|`` in the kernel's space, all outputs together; several targets each in units of their spread. It
-        does not predict the error.
-    distances : ndarray of shape (n_outputs,)
-        The same for each output.
-    speedup : float
-        Ratio of the multiply-adds of one prediction, not a time.
-    note : str
-        What else is to be said; often empty.
-    """
+        ``|f - g| / |f|`` in the kernel's space over all outputs, each target in units of its standard deviation. It
+        does not predict the error. distances : ndarray of shape (n_outputs,) ``|f - g| / |f|`` for each output. speedup
+        : float Ratio of the multiply-adds of one prediction, not a time. note : str A remark, often empty."""
 
     method: str
     vectors_before: int
@@ -82,7 +78,7 @@ class Compression:
 
     @classmethod
     def of(cls, compressor: Compressor, model: SmallModel) -> Compression:
-        """Compare a compressed model with its original."""
+        """The report that compares a compressed model with its original."""
         original, small = compressor.original, model.expansion
         vectors = original.expansion.vectors
         before, after = (compressor.values(f, vectors) for f in (original.expansion, small))

@@ -1,4 +1,4 @@
-"""How many vectors: a number, a fraction of the original's, or as few as agree with it."""
+"""Compression to a number of vectors, to a fraction of the original's, or to as few as agree with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Candidate = TypeVar("Candidate")
 
 
 class SmallModel(NamedTuple):
-    """A compressed model, the method that made it ("exact": it is the same function) and a note; often empty."""
+    """A compressed model, its method ("exact": the same function as the original) and a note, often empty."""
 
     expansion: Expansion
     method: str
@@ -52,7 +52,7 @@ def small_model(compressor: Compressor, method: str, n_vectors: Any, agreement: 
 
 
 def _max_vectors(original: Original, n_vectors: Any) -> int:
-    """The number itself, that of a fraction, or all vectors ("auto")."""
+    """The maximum number of vectors for ``n_vectors``: a number, a fraction, or "auto" (all)."""
     size = original.given.vectors.shape[0]
     if isinstance(n_vectors, str):
         return size
@@ -64,8 +64,8 @@ def _count(vectors: int) -> str:
 
 
 def weight_vectors(original: Original) -> Expansion | None:
-    """The same function over a weight vector for each output, or over one for each input if those are fewer; None
-    unless the kernel is a plain product."""
+    """For the linear kernel, the same function over one weight vector for each output, or over unit vectors if inputs
+    are fewer; else None."""
     f = original.expansion
     n_inputs = f.vectors.shape[1]
     if f.kernel.dimensions(n_inputs) > n_inputs:
@@ -78,7 +78,7 @@ def weight_vectors(original: Original) -> Expansion | None:
 
 
 def half_size(original: Original) -> int:
-    """The largest size that is tried where the size is searched."""
+    """The largest size to try when the size is searched."""
     return max(1, original.size // 2)
 
 
@@ -92,9 +92,10 @@ def not_reached(agreement: float, small: Expansion) -> str:
 def smallest(
     max_size: int, train: Callable[[int], Candidate], agrees: Callable[[Candidate], bool]
 ) -> tuple[Candidate, bool]:
-    """The candidate of the smallest size tried that agrees, and True; if none does, that of the largest, and False.
+    """Search the smallest size whose candidate agrees; return the candidate and whether it agrees.
 
-    Sizes double until one agrees; then the gap to the last that does not is halved, down to an eighth of the size.
+    Sizes double until one agrees; then bisection between it and the last that does not, down to an eighth of the size.
+    If none agrees, the candidate has the largest size.
     """
     low, size = 0, min(2, max_size)
     while True:

@@ -1,4 +1,4 @@
-"""What decision values mean, and the targets that a compressed model is trained on: intervals for its values."""
+"""Tasks of compression: predictions from decision values, and the target intervals of a compressed model."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..linalg.matrix import dot
 from ..model.voting import Votes
 from ..problem.losses import Between
 
-ROUNDED_HINGE = Between(width=0.5, most=1.0)  # as vectors are learned for the hinge elsewhere
+ROUNDED_HINGE = Between(width=0.5, most=1.0)  # the smoothed hinge of `basis.learning`
 
 
 @dataclass(frozen=True)
 class DistillationTargets:
     """Intervals for decision values (rows x outputs x 2) and the costs of values outside.
 
-    The coefficients of the outputs are fitted to ``outputs``, each over its own rows; ``near``: with a penalty for
-    leaving the original. The vectors move for ``moving``, over all rows: the same outputs or, where each of those has
-    its own rows, ``one_vs_rest``.
+    Coefficients are fitted to ``outputs``, each over its own rows; ``near``: with a penalty on the distance to the
+    original. Vectors are learned for ``moving`` over all rows: the same outputs or, where outputs have different rows,
+    ``one_vs_rest`` problems.
     """
 
     outputs: list[ProblemGroup]
@@ -36,37 +36,37 @@ class DistillationTargets:
 
 
 class PredictionTask:
-    """What decision values F (rows x outputs) mean; rows are a `Dataset` with the labels of the task."""
+    """Predictions, agreement and training targets for decision values F (rows x outputs)."""
 
     has_labels: ClassVar[bool] = True
 
     @property
     def max_class_weight(self) -> float:
-        """The largest weight of a class."""
+        """The largest class weight."""
         return 1.0
 
     def predictions(self, F: Array) -> Array:
-        """What is predicted from decision values."""
+        """Predictions from decision values."""
         return F
 
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """How far predictions from F and G are the same: 1 at best."""
+        """Agreement of the predictions from F and G, at most 1."""
         raise NotImplementedError
 
     def similarity(self, F: Array, G: Array, weights: Array) -> float:
-        """By which compressed models, with values G, are compared: 1 at best."""
+        """Similarity of G to the original's values F, at most 1: the criterion for selecting compressed models."""
         return self.agreement(F, G, weights)
 
     def units(self, F: Array, weights: Array) -> Array:
-        """The units in which errors of the outputs are added up: one for each, or for all."""
+        """The units in which errors of the outputs are summed: one for each output, or one for all."""
         return np.ones(1)
 
     def strata(self, F: Array) -> Array:
-        """A number for each row: groups from which rows are drawn in proportion."""
+        """The stratum of each row, for proportional draws."""
         return np.zeros(len(F), dtype=np.intp)
 
     def example_rows(self, X: Any, rng: np.random.Generator) -> Any:
-        """Rows to train on where no others are given: the original's vectors X, which are where decisions are close."""
+        """Training rows if the user gives none: the original's vectors X, which lie near the decision boundary."""
         return X
 
     def dataset_fields(self, labels: Array) -> dict[str, Any]:
@@ -78,32 +78,32 @@ class PredictionTask:
         return np.ones(rows.size)
 
     def targets_from_values(self, F: Array, costs: Array) -> DistillationTargets:
-        """Targets from the original's values of the rows: those values."""
+        """Training targets from the original's decision values F."""
         return _targets_within(F, 0.0, costs)
 
     def targets_from_labels(self, rows: Dataset, costs: Array) -> DistillationTargets:
-        """Targets from labels."""
+        """Training targets from the labels of the rows."""
         raise NotImplementedError
 
     def binary_problems(self, rows: Dataset, costs: Array) -> list[ProblemGroup] | None:
-        """Labels as binary problems; None where the task has none."""
+        """Binary problems from the labels of the rows; None where the task has none."""
         return None
 
 
 def _margin_intervals(F: Array) -> Array:
-    """Intervals of values with the sign of F, as far from zero as F or the margin 1 at least; of F = 0 all values."""
+    """Intervals of values with the sign of F and a margin of at least min(|F|, 1); unbounded for F = 0."""
     margin = np.sign(F) * np.minimum(np.abs(F), 1)
     return np.stack([np.where(F > 0, margin, -np.inf), np.where(F < 0, margin, np.inf)], axis=-1)
 
 
 @dataclass(frozen=True)
 class Classification(PredictionTask):
-    """Values of binary problems.
+    """Classification by voting over binary problems.
 
-    ``votes`` make a class of them; ``shown`` are those whose scores `decision_function` shows, or None: the values.
+    ``votes`` turn decision values into a class; ``shown`` into the scores of `decision_function` (None: the values).
     """
 
-    factors: Array  # the weight of each class
+    factors: Array  # class weights
     problems: list[Output]
     votes: Votes
     shown: Votes | None = None
@@ -117,11 +117,11 @@ class Classification(PredictionTask):
         return float(self.factors.max())
 
     def predictions(self, F: Array) -> Array:
-        """Class numbers."""
+        """Predicted class codes."""
         return self.votes.leaders(F, self.n_classes)
 
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """The share of rows with the same class."""
+        """The weighted share of rows with the same predicted class."""
         return float(np.average(self.predictions(F) == self.predictions(G), weights=weights))
 
     def strata(self, F: Array) -> Array:
@@ -137,7 +137,7 @@ class Classification(PredictionTask):
         return self._targets(F, self.predictions(F), costs)
 
     def targets_from_labels(self, rows: Dataset, costs: Array) -> DistillationTargets:
-        """Problems over all rows are the original's own, over few vectors; pairs of classes stay near the original."""
+        """Labels as margins of at least 1; one-vs-one problems also get a penalty on the distance to the original."""
         targets = self._targets(rows.labels(self.problems), rows.codes, costs)
         return targets if targets.one_vs_rest else replace(targets, near=False, loss=ROUNDED_HINGE)
 
@@ -157,7 +157,7 @@ class Classification(PredictionTask):
         return all(len(problem.members) == self.n_classes for problem in self.problems)
 
     def _groups(self, Y: Array, codes: Array, costs: Array) -> list[ProblemGroup]:
-        """Problems over all rows in one group; each other problem over the rows of its classes."""
+        """Problems over all rows as one group; otherwise one group for each pair, over the rows of its classes."""
         if self._over_all_rows:
             return [ProblemGroup(None, Y, _columns(costs, Y.shape[1]))]
         groups = []
@@ -167,7 +167,7 @@ class Classification(PredictionTask):
         return groups
 
     def _one_vs_rest(self, F: Array) -> Array:
-        """For each class its smallest value in pairs: that against its closest rival."""
+        """For each class its smallest pairwise value, the one against its closest rival."""
         smallest = np.full((len(F), self.n_classes), np.inf)
         for o, problem in enumerate(self.problems):
             first, second = problem.positive, problem.negative[0]
@@ -178,16 +178,16 @@ class Classification(PredictionTask):
 
 @dataclass(frozen=True)
 class Regression(PredictionTask):
-    """Values are the predictions, of one target or several; labels are to be met to within ``epsilon``."""
+    """Regression on one or more targets: values are predictions, errors up to ``epsilon`` cost nothing."""
 
     epsilon: float = 0.0
 
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """R^2 of G, taken as a prediction of F: the mean over the targets."""
+        """R^2 of G as a prediction of F, the mean over the targets."""
         return float(np.mean([_r2(f, g, weights) for f, g in zip(F.T, G.T, strict=True)]))
 
     def units(self, F: Array, weights: Array) -> Array:
-        """Of several targets the standard deviation of each; one is compared with no other."""
+        """The standard deviation of each target; 1 for a single target."""
         return TargetScaler.fit(F, weights, alike=False).size if F.shape[1] > 1 else np.ones(1)
 
     def dataset_fields(self, labels: Array) -> dict[str, Any]:
@@ -199,10 +199,10 @@ class Regression(PredictionTask):
 
 @dataclass(frozen=True)
 class OneClass(PredictionTask):
-    """Values above zero are inside.
+    """Outlier detection: values above zero are inside.
 
-    ``border``: values of at most this size are zero as far as the solver's tolerance tells. Many training rows have
-    one (all vectors whose coefficients are not at a bound), and it is chance on which side of zero it is.
+    ``border``: values of at most this size are zero within the solver's tolerance. All vectors whose coefficients are
+    not at a bound have such values, and their sign is arbitrary.
     """
 
     border: float = 0.0
@@ -213,19 +213,20 @@ class OneClass(PredictionTask):
         return np.where(F[:, 0] > 0, 1, -1)
 
     def agreement(self, F: Array, G: Array, weights: Array) -> float:
-        """The share of rows on the same side; rows on the border may be on either."""
+        """The share of rows on the same side; rows on the border agree with either."""
         same = (self.predictions(F) == self.predictions(G)) | (np.abs(F[:, 0]) <= self.border)
         return float(np.average(same, weights=weights))
 
     def similarity(self, F: Array, G: Array, weights: Array) -> float:
-        """R^2 of the values: sides, above all of rows near the border, say less of new rows."""
+        """R^2 of the values, which generalises better to new rows than the agreement of signs."""
         return _r2(F[:, 0], G[:, 0], weights)
 
     def strata(self, F: Array) -> Array:
         return (F[:, 0] > 0).astype(np.intp)
 
     def example_rows(self, X: Any, rng: np.random.Generator) -> Any:
-        """All vectors are on the border or outside; many of the points halfway between two of them are inside."""
+        """The vectors, which lie on the border or outside, and midpoints between two of them, many of which are
+        inside."""
         stack = sp.vstack if sp.issparse(X) else np.vstack
         n = X.shape[0]
         others = [(np.arange(n) + rng.integers(1, n, size=n)) % n for _ in range(2)]
@@ -233,13 +234,13 @@ class OneClass(PredictionTask):
 
 
 def _r2(f: Array, g: Array, weights: Array) -> float:
-    """R^2 of g, taken as a prediction of f."""
+    """R^2 of g as a prediction of f."""
     variation = float(dot(weights, (f - np.average(f, weights=weights)) ** 2))
     return 1 - float(dot(weights, (f - g) ** 2)) / variation if variation > 0 else float(np.allclose(f, g))
 
 
 def _columns(costs: Array, n_outputs: int) -> Array:
-    """The same costs for each output."""
+    """The costs of the rows, repeated for each output."""
     return np.repeat(costs[:, None], n_outputs, axis=1)
 
 

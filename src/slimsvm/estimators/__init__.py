@@ -28,7 +28,7 @@ ALL = (
 
 REGRESSORS = (SlimSVR,)
 
-# scikit-learn's own machines, by their names there.
+# Estimators of `sklearn.svm`, by their names there.
 FAMILY = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
 
 # Estimators that fit another one.

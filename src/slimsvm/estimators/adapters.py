@@ -1,4 +1,4 @@
-"""What can be compressed: fitted estimators of scikit-learn and of this library, each as a `SourceModel`."""
+"""Conversion of fitted estimators of scikit-learn and of this library to a `SourceModel`, which can be compressed."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ ALLOWED = (
 
 @dataclass(frozen=True)
 class SourceModel:
-    """A fitted estimator as far as compression goes.
+    """The parts of a fitted estimator that compression needs.
 
-    ``cost`` is C, the cost per unit of slack; None if no parameter of the estimator is that. ``classes`` are the
+    ``cost`` is C, the cost per unit of slack; None if no parameter gives it. ``classes`` are the
     labels of a classifier, and ``single`` says whether a regressor has one target, which is a vector.
     """
 
@@ -54,7 +54,7 @@ class SourceModel:
 
 @singledispatch
 def source_model(model: Any) -> SourceModel:
-    """The model of a fitted estimator."""
+    """Convert a fitted estimator; TypeError if it cannot be compressed."""
     hint = ""
     if hasattr(model, "best_estimator_") or hasattr(model, "param_grid"):
         hint = "; pass its best_estimator_"
@@ -93,7 +93,7 @@ def _nu_classifier(model: Any) -> SourceModel:
 def _regressor(model: Any) -> SourceModel:
     check_is_fitted(model)
     coef = _dense(model.dual_coef_)
-    # The tube of NuSVR is not kept with the model: its labels are to be met.
+    # NuSVR does not keep the width of its tube: use epsilon = 0.
     task = Regression(float(model.get_params()["epsilon"]) if "epsilon" in model.get_params() else 0.0)
     return SourceModel(_expansion(model, coef), task, _cost(model))
 
@@ -120,7 +120,7 @@ def _our_nu_svc(model: Any) -> SourceModel:
 
 @source_model.register(AllRowsClassifier)
 def _our_classifier_of_a_norm(model: Any) -> SourceModel:
-    """C of a norm that is no sum over rows is not the cost of one row."""
+    """Without a cost if the slack norm is not a sum over rows: its C is not the cost of one row."""
     source = _our_classifier(model)
     return source if model._norm()[0].loss is not None else replace(source, cost=None)
 
@@ -132,7 +132,7 @@ def _our_svr(model: Any) -> SourceModel:
 
 @source_model.register(OurNuSVR)
 def _our_nu_svr(model: Any) -> SourceModel:
-    """The tube is not kept with the model: its labels are to be met."""
+    """With epsilon = 0, because the model does not keep the width of its tube."""
     return SourceModel(_our_expansion(model), Regression(), _cost(model))
 
 
@@ -172,7 +172,7 @@ def _dense(coef: Any) -> Array:
 
 
 def _expansion(model: Any, coef: Array) -> Expansion:
-    """That of an estimator of scikit-learn; with a function for kernel it keeps no vectors but all rows."""
+    """The expansion of a scikit-learn estimator; with a callable kernel, its vectors come from the training rows."""
     if validation.is_precomputed(model.kernel):
         raise ValueError(PRECOMPUTED)
     if callable(model.kernel):
@@ -185,7 +185,7 @@ def _expansion(model: Any, coef: Array) -> Expansion:
 
 
 def _coefficients_of_pairs(dual_coef: Array, n_support: Array) -> Array:
-    """A row for each pair of classes.
+    """Coefficients with a row for each pair of classes, from ``dual_coef_``.
 
     scikit-learn keeps n_classes - 1 numbers for each vector: those of its problems with the other classes, in order.
     """
@@ -200,12 +200,12 @@ def _coefficients_of_pairs(dual_coef: Array, n_support: Array) -> Array:
 
 
 def _cost(model: Any) -> float | None:
-    """C as it was used, where there is one."""
+    """The C that was used; None if there is none."""
     C = vars(model).get("C_", model.get_params().get("C"))
     return None if C is None or isinstance(C, str) or np.max(C) == np.inf else float(np.mean(C))
 
 
 def _without_class_weights(source: SourceModel) -> SourceModel:
-    """A nu-SVC has no C that weights of classes would change: they change nothing, in scikit-learn and here."""
+    """With class weights of 1: they have no effect on nu-SVC, which has no C, in scikit-learn and here."""
     task: Any = source.task
     return replace(source, task=replace(task, factors=np.ones(task.n_classes)))

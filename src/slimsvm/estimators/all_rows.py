@@ -16,7 +16,7 @@ from .targets import ClassTargets
 
 
 class AllRowsClassifier(KernelClassifier):
-    """Trains on every row through the dual; subclasses say which slack norm, with which constraint."""
+    """Classifier trained on all rows through the dual; subclasses define the slack norm and the constraint."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class AllRowsClassifier(KernelClassifier):
         )
 
     def _merges_copies(self, slack: Slack) -> bool:
-        """Can equal rows be one? Not where the slack norm has numbers for each row."""
+        """Whether equal rows can be merged: not if the slack norm has parameters for each row."""
         return slack.merges_copies
 
     def _train(self, dataset: Dataset, spec: FullSpec) -> Model:

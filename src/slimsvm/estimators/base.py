@@ -30,7 +30,7 @@ from ..solvers.primal.refit import Refit
 from ..utils.threads import thread_count
 from . import validation
 
-# Coefficients that are mostly zero are pickled as a sparse matrix if there are at least so many of them.
+# At least this many coefficients are pickled as a sparse matrix if most are zero.
 MIN_SPARSE_COEFFICIENTS = 10_000
 MIN_ROWS_FOR_THREADS = 256  # from which on the core shares predictions among threads
 COLUMNS_KNOWN = ("n_features_in_", "feature_names_in_")
@@ -43,7 +43,7 @@ RELATIVE_BORDER = 1e-12  # of an outlier detector's offset: rounding errors of i
 class available_if:
     """A method that is an attribute only where ``check(estimator)`` raises no AttributeError.
 
-    Users see the words of that error; those of scikit-learn's `available_if` would say only that there is none.
+    Users see the message of that error; scikit-learn's `available_if` would replace it by a generic one.
     """
 
     def __init__(self, check: Callable[[Any], None]):
@@ -66,7 +66,7 @@ class _Conditional:
 
 
 def lazy_on_dask(method: Callable[..., Array]) -> Callable[..., Array]:
-    """A method that predicts for rows; those of a dask collection are predicted when the result is computed."""
+    """Make a prediction method lazy for dask collections: it runs when the result is computed."""
 
     @wraps(method)
     def predicted(self: Any, X: Any) -> Any:
@@ -103,7 +103,7 @@ class KernelModel(BaseEstimator):
         return fresh
 
     def _snapshot(self) -> Any:
-        """This estimator with the state that it has now, whatever is fitted meanwhile."""
+        """A copy with the current state, which a concurrent fit does not change."""
         now = object.__new__(type(self))
         now.__dict__ = self.__dict__
         return now
@@ -158,11 +158,11 @@ class KernelModel(BaseEstimator):
         return None
 
     def _probability_layer(self) -> ProbabilityLayer | None:
-        """What gives probabilities, if there are any."""
+        """The fitted probability layer; None if there is none."""
         return None
 
     def _refit_problem(self) -> Refit:
-        """What a refit of the coefficients solves."""
+        """The problem that a refit of the coefficients solves."""
         raise ValueError(
             f"{type(self).__name__} has no problem of its own over vectors that are given: leave out X and y, and its "
             "coefficients are projected"
@@ -245,13 +245,13 @@ def labels_and_votes(model: Any) -> tuple[Any, Any]:
 
 
 def _score(model: Any, metric: Callable[..., Any], X: Any, y: Any, sample_weight: Any) -> float:
-    """A metric of what is predicted for rows wherever they are."""
+    """A metric of the predictions, for rows in memory or remote."""
     if is_block_source(X) and y is None:
         y, own = validation.labels_of(X)
         if own is not None and sample_weight is not None:
             raise ValueError(f"{X!r} has its weights with it: score(rows), without sample_weight")
         sample_weight = own if sample_weight is None else sample_weight
-    # Predictions and labels come here, rows do not.
+    # Only predictions and labels are copied into memory, not rows.
     given: tuple[Any, ...] = y, model.predict(X), sample_weight
     y, predicted, sample_weight = (v.compute() if is_dask(v) else to_numpy(v) for v in given)
     return float(metric(y, predicted, sample_weight=sample_weight))
@@ -261,7 +261,7 @@ def _score(model: Any, metric: Callable[..., Any], X: Any, y: Any, sample_weight
 
 
 def labels_of_codes(scores: Any, classes: Array, codes: Any) -> Any:
-    """Labels of class numbers, on the device where the scores are; words are in memory."""
+    """Class labels for class codes, on the device of the scores; strings stay in memory."""
     if not is_array_api(scores):
         return classes[codes]
     if classes.dtype.kind not in "iufb":
@@ -380,7 +380,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return self._votes if len(self.intercept_) > 1 and self.decision_function_shape == "ovr" else None
 
     def _winners(self, scores: Array) -> Array:
-        """Numbers of the classes that are predicted."""
+        """Codes of the predicted classes."""
         classes, votes = self._labels_and_votes()
         return votes.leaders(scores, len(classes))
 
@@ -403,7 +403,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return ProbabilityLayer(self.probability_coef_, self.probability_intercept_)
 
     def _log_probabilities(self: Any, X: Any) -> Array:
-        """Those of the layer, moved where need be so that the class that is predicted is the likeliest."""
+        """Log-probabilities of the layer, adjusted so that the predicted class is always the most probable."""
         check_is_fitted(self, "probability_coef_")
         coef = np.vstack([self.vector_coef_, self.probability_coef_])
         values = self._values(X, coef, np.append(self.intercept_, self.probability_intercept_))
@@ -421,7 +421,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
     _single = True  # is there one target, which is a vector?
 
     def _set_fitted(self, dataset: Dataset, model: Model) -> Any:
-        """In the user's units."""
+        """Set the fitted attributes in the units of the user's targets."""
         units, expansion = dataset.target_scaler, model.expansion
         assert units is not None
         coef, bias = units.size[:, None] * expansion.coef, units.centre + units.size * expansion.bias
@@ -431,7 +431,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
 
     @lazy_on_dask
     def predict(self, X: Any) -> Array:
-        """Values.
+        """Predict target values.
 
         Parameters
         ----------
@@ -468,7 +468,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
 
 
 def including_border(intercept: Array) -> Array:
-    """The intercept with which rows on the border are inside, in spite of rounding errors of their values."""
+    """Increase the intercept by a rounding tolerance, so that rows on the border are inside."""
     return intercept + RELATIVE_BORDER * np.abs(intercept)
 
 

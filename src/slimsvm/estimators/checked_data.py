@@ -41,8 +41,10 @@ def checked_dataset(
     merge: bool = True,
     check_remote: CheckRemote | None = None,
 ) -> Dataset:
-    """Checked data: the rows that count, with class numbers and weights; equal rows of a class are one row if ``merge``
-    says so. Without ``check_remote`` rows must be in memory. The estimator gets to know its columns."""
+    """Check the data of a fit and make a dataset of the rows of positive weight; set the estimator's feature names.
+
+    ``merge``: merge equal rows of a class. Without ``check_remote`` rows must be in memory.
+    """
     remote = remote_dataset(estimator, X, y, sample_weight, targets, check_remote)
     if remote is not None:
         return remote
@@ -79,8 +81,10 @@ def dataset_in_memory(
     fields: Callable[..., dict[str, Any]],
     threads: int,
 ) -> tuple[Dataset, Any]:
-    """Checked rows of positive weight, and their ``contents``, which make rows equal; ``fields(y, counts)`` are labels
-    as fields of a `Dataset`."""
+    """A dataset of the checked rows of positive weight, and their ``contents``, by which rows are compared.
+
+    ``fields(y, counts)`` returns the labels as fields of a `Dataset`.
+    """
     n, used = X.shape[0], None if weight is None or (weight > 0).all() else np.flatnonzero(weight > 0)
     counts = np.broadcast_to(1.0, n) if weight is None else weight
     if used is not None:
@@ -100,7 +104,7 @@ def dataset_in_memory(
 
 @contextmanager
 def training_data(*args: Any, **kwargs: Any) -> Iterator[Dataset]:
-    """`checked_dataset`, whose remote rows are given back at the end."""
+    """Context manager around `checked_dataset` that releases remote rows at the end."""
     dataset = checked_dataset(*args, **kwargs)
     try:
         yield dataset
@@ -112,7 +116,7 @@ def training_data(*args: Any, **kwargs: Any) -> Iterator[Dataset]:
 def remote_dataset(
     estimator: Any, X: Any, y: Any, sample_weight: Any, targets: Targets, check_remote: CheckRemote | None = None
 ) -> Dataset | None:
-    """The same of rows that are not in memory; None if they are."""
+    """`checked_dataset` for rows that are not in memory; None if they are."""
     if isinstance(X, np.ndarray):
         return None
     if is_block_source(X):
@@ -132,7 +136,7 @@ def remote_dataset(
 def dataset_of_rows(
     X: Any, counts: Array, fields: dict[str, Any], kernel: Any, threads: int, alike: bool = False
 ) -> Dataset:
-    """The same for rows that were checked before: all count, and each class has some."""
+    """A dataset of rows in memory that were checked before: all weights are positive, and no class is empty."""
     X = validation.canonical(X) if sp.issparse(X) else X
     codes = fields["codes"].astype(np.min_scalar_type(-1 - len(fields["classes"])))
     fields = fields | {"codes": codes, "counts": counts, "indices": RowRange(len(counts)), "keys": row_keys(X, threads)}
@@ -143,7 +147,7 @@ def dataset_of_rows(
 def blocks_dataset(
     estimator: Any, source: Any, y: Any, sample_weight: Any, targets: Targets, check_remote: CheckRemote | None
 ) -> Dataset:
-    """Labelled rows that are read a block at a time. Copies stay: draws see each row once all the same."""
+    """A dataset of labelled rows read block by block. Duplicates stay, but draws treat them as one row."""
     name = type(estimator).__name__
     if check_remote is None:
         raise TypeError(

@@ -93,7 +93,7 @@ def basis_spec(model: Any, n_vectors: int | str | None, basis: Any, loss: Any, *
 
 
 def slim_spec(model: Any, loss: Any, **own: Any) -> SlimSpec:
-    """The same of `SlimSVC` and `SlimSVR`."""
+    """The specification of `SlimSVC` or `SlimSVR`."""
     return basis_spec(
         model,
         model.n_vectors,
@@ -108,10 +108,10 @@ def slim_spec(model: Any, loss: Any, **own: Any) -> SlimSpec:
 
 
 def spec_of(model: Any) -> Any:
-    """What training gets of an estimator's parameters; ValueError for those that make no sense."""
+    """The training specification of an estimator; ValueError for invalid parameters."""
     return model._spec()
 
 
 def targets_of(model: Any) -> Targets:
-    """What the rows of a fit are labelled with."""
+    """The kind of labels of an estimator's training rows."""
     return model._targets() if isinstance(model, RegressorMixin) else ClassTargets(model.class_weight)

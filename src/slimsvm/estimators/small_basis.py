@@ -17,7 +17,7 @@ from .targets import ClassTargets
 
 
 class SmallBasisClassifier(KernelClassifier):
-    """Trains on explicit features, one for each vector; subclasses say which vectors."""
+    """Classifier over explicit kernel features, one for each vector; subclasses define the vectors."""
 
     def __init__(
         self,

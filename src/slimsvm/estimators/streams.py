@@ -44,7 +44,7 @@ def check_stream_kernel(model: Any) -> None:
 
 @dataclass(frozen=True)
 class ClassStream:
-    """A stream of rows with class labels, which may come one after the other."""
+    """A stream of rows with class labels; classes may appear later in the stream."""
 
     class_weight: Any
     given: Any  # all labels that will ever come, if this call names them
@@ -62,14 +62,14 @@ class ClassStream:
         return np.searchsorted(labels, y), None
 
     def dataset(self, memory: Reservoir, labels: Array, model: Any) -> Dataset:
-        """The rows in memory; classes that have none there are left out."""
+        """The dataset of the rows in memory, without classes that have no rows there."""
         present = memory.present
         codes, factors = np.searchsorted(present, memory.codes), self._factors(labels, memory)[present]
         fields = {"codes": codes, "classes": labels[present], "class_weights": factors}
         return checked_data.dataset_of_rows(memory.X, memory.counts(), fields, model.kernel, thread_count(model.n_jobs))
 
     def of_all(self, dataset: Dataset, model: Model, memory: Reservoir, labels: Array) -> tuple[Dataset, Model]:
-        """A model of the classes in memory as one of all classes."""
+        """Extend a model of the classes in memory to all classes."""
         whole = replace(dataset, classes=labels, class_weights=self._factors(labels, memory))
         padded = pad_missing_classes(model, memory.present, len(labels), memory.size)
         return whole, padded.with_attributes(multi_class_=model.scheme)
@@ -126,7 +126,7 @@ class TargetStream:
 
 
 def partial_fit(model: Any, kind: ClassStream | TargetStream, X: Any, y: Any, sample_weight: Any) -> Any:
-    """The estimator after a block of rows."""
+    """Add a block of rows to the stream and refit the model if due; return the estimator."""
     # On another object, as in `fit`: an interrupted call leaves the state that was there.
     fresh, spec = model._snapshot(), model._spec()
     fresh.__dict__ = state = dict(vars(model))
@@ -179,7 +179,7 @@ def _remember(
     codes: Array,
     targets: Array | None,
 ) -> Reservoir:
-    """The memory after these rows."""
+    """Add rows to the memory."""
     if stream is None:
         memory = Reservoir.empty(X, n_classes, spec.seed(), bool(model.recent), targets)
     else:
@@ -188,7 +188,7 @@ def _remember(
 
 
 def _open(state: dict[str, Any], memory: Reservoir, most: int) -> Stream:
-    """A stream with its first rows. After a fit, its model and hyperparameters are where it begins."""
+    """Start a stream with its first rows, from the model and hyperparameters of an earlier `fit` if there is one."""
     if "_setting" not in state or "vectors_" not in state:
         return Stream(memory)
     rows = min(int(state.get("n_samples_seen_", most)), int(most))
@@ -196,7 +196,7 @@ def _open(state: dict[str, Any], memory: Reservoir, most: int) -> Stream:
 
 
 def _refitted(fitted: Any, stream: Stream, spec: SlimSpec, kind: ClassStream | TargetStream, labels: Array) -> Any:
-    """An estimator with a model of the rows in memory."""
+    """A copy of the estimator, refitted to the rows in memory."""
     state = vars(fitted)
     dataset = kind.dataset(stream.memory, labels, fitted)
     expansion = fitted._expansion() if "vectors_" in state else None

@@ -1,4 +1,4 @@
-"""What is predicted: how labels are read and checked, of rows in memory and elsewhere."""
+"""Kinds of labels (classes, regression targets, none): reading and checking, for rows in memory or remote."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_CHECKS: Mapping[str, bool] = MappingProxyType({})
 
 
 class Targets(Protocol):
-    """What the rows of a fit are labelled with."""
+    """The kind of labels of training rows."""
 
     checks: ClassVar[Mapping[str, bool]]  # of scikit-learn, beyond the usual ones
 
@@ -57,7 +57,7 @@ class ClassTargets:
 
 @dataclass(frozen=True)
 class RegressionTargets:
-    """Numbers to regress on, of one target or several: rows of one class. ``alike``: all have the same unit."""
+    """Regression on one or more targets; ``alike``: all targets have the same unit."""
 
     alike: bool
     checks: ClassVar[Mapping[str, bool]] = MappingProxyType({"multi_output": True, "y_numeric": True})

@@ -50,7 +50,7 @@ HIDING_SPREAD_RATIO = 100.0
 
 
 def is_number(value: Any, integer: bool = False) -> bool:
-    """A finite one; True and False are none."""
+    """Whether the value is a finite number; booleans are not."""
     kind = numbers.Integral if integer else numbers.Real
     return isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and bool(np.isfinite(float(value)))
 
@@ -58,7 +58,7 @@ def is_number(value: Any, integer: bool = False) -> bool:
 def check_number(
     name: str, value: Any, *, above: float | None = None, at_least: float | None = None, integer: bool = False
 ) -> None:
-    """A finite number above a bound, or at least a bound."""
+    """Check that a value is a finite number above a bound, or at least a bound."""
     if is_number(value, integer) and (above is None or value > above) and (at_least is None or value >= at_least):
         return
     infinite = isinstance(value, numbers.Real) and np.isinf(float(value))
@@ -68,7 +68,7 @@ def check_number(
 
 
 def check_number_or(name: str, value: Any, word: str, **bounds: Any) -> None:
-    """A number, or one word that stands for one."""
+    """Check that a value is a number or the given word."""
     if isinstance(value, str) and value == word:
         return
     try:
@@ -84,13 +84,13 @@ def check_cost(C: Any) -> None:
 
 
 def check_share(name: str, value: Any, most: float = 1.0) -> None:
-    """A part of a whole that is not empty."""
+    """Check that a value is above 0 and at most ``most``."""
     if not is_number(value) or not 0 < value <= most:
         raise ValueError(f"{name}={value!r} must be a number above 0 and at most {most:g}")
 
 
 def check_size(n_vectors: Any) -> None:
-    """How many vectors of a large model are to be kept."""
+    """Check the number of vectors to keep: a number, a fraction or "auto"."""
     whole = is_number(n_vectors, integer=True) and n_vectors >= 1
     fraction = is_number(n_vectors) and 0 < n_vectors < 1
     if not (whole or fraction or (isinstance(n_vectors, str) and n_vectors == "auto")):
@@ -112,7 +112,7 @@ def check_yes_or_no(name: str, value: Any) -> None:
 
 
 def check_threads(n_jobs: Any) -> None:
-    """None, or how many; 0 is none of these."""
+    """Check the number of threads: None or a nonzero integer."""
     if n_jobs is None:
         return
     check_number("n_jobs", n_jobs, integer=True)
@@ -227,7 +227,7 @@ def dask_refusal(estimator: Any, X: Any) -> str:
 
 
 def here(estimator: Any, *given: Any) -> None:
-    """Raise TypeError for dask collections and for arrays on a device: neither is copied into memory unasked."""
+    """Raise TypeError for dask collections and arrays on a device, which are not copied into memory implicitly."""
     for one in given:
         if is_dask(one):
             raise TypeError(dask_refusal(estimator, one))
@@ -256,7 +256,7 @@ def require_memory(name: str, given: Any) -> Any:
 
 
 def check_classes(classes: Array, weight: Array | None) -> None:
-    """Two at least, among the rows that count."""
+    """Check that rows of positive weight have at least two classes."""
     if len(classes) < 2:
         left = "" if weight is None else " among the samples with a positive weight in sample_weight"
         raise ValueError(
@@ -305,8 +305,7 @@ def check_data(estimator: Any, X: Any, goes_on: bool = False, **target: Any) -> 
 
 
 def _is_plain(X: Any) -> bool:
-    """Is it a small array that scikit-learn's checks, which take longer than predicting or fitting a few rows, would
-    pass on as it is?"""
+    """Whether X is a small array that scikit-learn's checks would return unchanged; they are slow for few rows."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -317,13 +316,13 @@ def _is_plain(X: Any) -> bool:
 
 
 def _knows_columns(estimator: Any, X: Array) -> bool:
-    """Has it been fitted to as many columns, without names?"""
+    """Whether the estimator was fitted to as many columns without names."""
     known = vars(estimator)
     return X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
 
 
 def _is_plain_target(X: Array, y: Any, y_numeric: bool = False, **others: Any) -> bool:
-    """The same of numbers for each row, or of no target at all."""
+    """Whether y is a plain vector of finite numbers, or there is no target."""
     if others or isinstance(y, str):
         return not others
     plain = type(y) is np.ndarray and y.ndim == 1 and len(y) == len(X) and y.dtype.kind in "iufb"
@@ -347,7 +346,7 @@ def _bad_columns(X: Any) -> list[Any]:
 
 
 def check_targets(y: Array) -> None:
-    """Class labels, not numbers to be regressed on."""
+    """Check that y holds class labels, not regression targets."""
     broken = y.dtype.kind == "f" and any((y[rows] != np.rint(y[rows])).any() for rows in row_slices(len(y)))
     if y.dtype.kind == "O" or broken:
         check_classification_targets(y)  # slow, and other types need no look
@@ -372,7 +371,7 @@ def class_weights(class_weight: Any, classes: Array, codes: Array, weight: Array
 
 
 def class_factors(class_weight: Any, classes: Array, masses: Callable[[], Array]) -> Array:
-    """The same from the sums of the weights of each class, if these are needed."""
+    """The factor of each class; ``masses()`` returns the total weight of each class, for "balanced"."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str):
@@ -391,12 +390,12 @@ def class_factors(class_weight: Any, classes: Array, masses: Callable[[], Array]
 
 
 def factors_of(estimator: Any, codes: Array) -> Array:
-    """The same for rows of these classes of a fitted classifier."""
+    """The class weight of each row, for a fitted classifier."""
     return class_weights(estimator.class_weight, estimator.classes_, codes, np.broadcast_to(1.0, len(codes)))
 
 
 def is_precomputed(kernel: Any) -> bool:
-    """Is X the kernel matrix itself?"""
+    """Whether X is a precomputed kernel matrix."""
     return isinstance(kernel, kernels.Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
 
 

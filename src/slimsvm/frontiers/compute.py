@@ -47,32 +47,32 @@ def frontier(
     random_state: Any = 0,
     verbose: bool = False,
 ) -> Frontier:
-    """Models of several sizes, and how accurate they are on held-out rows: how many vectors do your data need?
+    """Fit models of several sizes and score them on held-out rows: how many vectors do your data need?
 
-    The largest model is learned first. For each smaller size, the vectors of the size above that gain most are kept and
-    learned a little further; all of it takes about twice the time of the largest model alone. ``C``, ``gamma`` and
-    ``scales`` are searched once, for all sizes, on all rows. Then the same path runs on the training rows of each part
-    of the data, and the rows held out judge each size.
+    The largest model is learned first. For each smaller size, the best vectors of the next larger size are kept and
+    learned a little further; all sizes together take about twice the time of the largest model alone. ``C``, ``gamma``
+    and ``scales`` are searched once, for all sizes, on all rows. For each fold, models of all sizes are fitted to its
+    training rows and scored on its held-out rows.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
-        Class labels, or with `SlimSVR` numbers, of shape (n_samples,) or (n_samples, n_outputs).
+        Class labels; for `SlimSVR` targets of shape (n_samples,) or (n_samples, n_outputs).
     sizes : sequence of int, optional
-        Numbers of vectors. Powers of two from 2 to 128 unless given, or to twice the number of classes. Sizes that
-        training rows or the kernel's space have no room for become the largest possible one.
+        Numbers of vectors; by default powers of two from 2 to 128, or to twice the number of classes if that is larger.
+        They are clipped to the number of training rows and the dimension of the kernel's space.
     estimator : SlimSVC, SlimSVR or Pipeline, optional
-        A machine with the wanted parameters (kernel, slack, basis, C and so on; its ``n_vectors`` and ``max_bytes``
+        An estimator with the wanted parameters (kernel, slack, basis, C and so on; its ``n_vectors`` and ``max_bytes``
         are not used), or a pipeline that ends with one. ``SlimSVC()`` unless given.
     scoring : str or callable, optional
-        A scorer of scikit-learn by name, or ``scoring(estimator, X, y)``; larger is better. One that judges
-        probabilities needs an estimator with ``probability=True``. None: the share of rows that are right, class
-        weights counted, or R^2 of a regressor.
+        A scorer of scikit-learn by name, or ``scoring(estimator, X, y)``; larger is better. A scorer
+        of probabilities needs an estimator with ``probability=True``. None: accuracy with class weights, or R^2 of a
+        regressor.
     cv : int, splitter or iterable, optional
-        What is held out. An integer: so many stratified folds. A splitter of scikit-learn, or an iterable of row
-        numbers to train on and to test on. None: five folds below 3,000 distinct rows, three below 20,000 (with
+        How rows are held out. An integer: this many stratified folds. A splitter of scikit-learn, or an iterable of
+        training and test indices. None: five folds below 3,000 distinct rows, three below 20,000 (with
         more than two classes, 20,000 divided by their number), else one third, of at most 24,000 rows. Integers and
         None keep equal rows together and do not depend on the order of rows.
     groups : array-like of shape (n_samples,), optional
@@ -81,9 +81,9 @@ def frontier(
         Weight 0 is the same as leaving the row out, weight k as k copies of it.
     full : bool, default=True
         Whether to fit the support vector machine over all rows (at most 10,000 of them) beside the models: the hinge,
-        or with `SlimSVR` an `SVR` for each target, with the kernel of the estimator, gamma as the search had it best
-        without learned scales, and the best of three costs, then of three tubes, by the rows held out. C and tube are
-        those of the estimator where it gives them.
+        or with `SlimSVR` an `SVR` for each target, with the kernel of the estimator and the best gamma of
+        the search without learned scales. C is the estimator's if given, else the best of three on held-out rows; then
+        the width of the tube likewise.
     n_jobs : int, optional
         Threads, instead of the estimator's own.
     random_state : int, RandomState or None, default=0
@@ -169,7 +169,7 @@ def _checked_sizes(sizes: Any) -> tuple[int, ...]:
 
 
 def _scored(score: Scorer, plan: SizePlan, outputs: SlimSpec | None, fold: FrontierFold, model: Model) -> FoldScore:
-    """The score of a model of the path on a fold; with probabilities if ``outputs`` asks for them."""
+    """The score of a model on a fold; ``outputs`` adds probabilities where the scorer needs them."""
     if outputs is not None:
         model = add_outputs_of_size(fold.train, model, outputs, plan, max(1, model.expansion.vectors.shape[0]))
     return score(fold, with_model(fold.estimator, fold.train, model))
@@ -178,7 +178,7 @@ def _scored(score: Scorer, plan: SizePlan, outputs: SlimSpec | None, fold: Front
 def _models(
     data: FrontierData, plan: SizePlan, dataset: Dataset, report: Callable[[str], None] | None
 ) -> tuple[dict[int, Any], dict[int, float]]:
-    """Fitted models on all rows, the smallest first, and the seconds of each."""
+    """Fit models of all sizes on all rows; return them, the smallest first, and the seconds of each."""
     models, seconds = {}, {}
     start = time.perf_counter()
     spec = spec_of(data.estimator)

@@ -17,25 +17,25 @@ def _short_bytes(count: int) -> str:
 
 
 class FrontierDisplay:
-    """Score against size, with standard errors, the chosen size and the full machine.
+    """Plot of score against size with standard errors, the chosen size and the full model.
 
-    `from_frontier` and `from_estimator` make it.
+    Made by `from_frontier` or `from_estimator`.
 
     Parameters
     ----------
     sizes : sequence of int
         Numbers of vectors, in ascending order.
     scores : array-like of shape (n_sizes,)
-        On held-out rows, larger is better. Accuracies are drawn as errors in percent.
+        Scores on held-out rows; larger is better. Accuracies are drawn as errors in percent.
     standard_errors : array-like of shape (n_sizes,)
     chosen : int, optional
         The size to mark.
     why : str, optional
-        The reason for it, a sentence that becomes the title.
+        The reason for this size; the title of the plot.
     bytes : array-like of shape (n_sizes,), optional
-        Of each model.
+        Size of each model.
     full_vectors, full_score : int and float, optional
-        Of the support vector machine over all rows.
+        Support vectors and score of the support vector machine over all rows.
     scoring : str, default="accuracy"
         The name of the scores.
 
@@ -47,7 +47,7 @@ class FrontierDisplay:
     chosen_ : matplotlib Line2D or None
         The ring around the chosen size.
     full_line_ : matplotlib Line2D or None
-        The full machine.
+        The line of the full model.
     bytes_ax_ : matplotlib SecondaryAxis or None
         Bytes, above.
     frontier_ : Frontier
@@ -92,7 +92,7 @@ class FrontierDisplay:
 
     @classmethod
     def from_frontier(cls, found: Frontier, *, chosen: int | None = None, ax: Any = None, **options: Any) -> Any:
-        """Draw what `slimsvm.frontier` found.
+        """Draw a result of `slimsvm.frontier`.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class FrontierDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Any:
-        """Run `slimsvm.frontier` with an estimator, and draw what it finds.
+        """Run `slimsvm.frontier` with an estimator and draw the result.
 
         Parameters
         ----------
@@ -177,18 +177,18 @@ class FrontierDisplay:
         legend: bool | None = None,
         line_kw: dict[str, Any] | None = None,
     ) -> Any:
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
             Where to draw; a new figure unless given.
         name : str, optional
-            The curve's, in the legend.
+            Label of the curve in the legend.
         bytes_axis : bool, default=False
             Whether a second axis above shows the bytes of the models.
         legend : bool, optional
-            Whether there is one within the axes; below them, where there is a figure of its own, unless said.
+            Whether to show a legend within the axes. Default: below the axes of a new figure, else none.
         line_kw : dict, optional
             Passed on to matplotlib's ``errorbar``.
 
@@ -221,7 +221,7 @@ class FrontierDisplay:
         return self
 
     def _finish(self, ax: Any, label: str, bytes_axis: bool) -> None:
-        """Sizes on a logarithmic axis, labels, title; errors not below zero."""
+        """Set the logarithmic axis of sizes, labels, title and the lower limit of errors."""
         ax.set_xscale("log", base=2)
         shown = self._ticks()
         ax.set_xticks([self.sizes[k] for k in shown], [str(self.sizes[k]) for k in shown])
@@ -240,7 +240,7 @@ class FrontierDisplay:
             self.bytes_ax_.set_xlabel("bytes", labelpad=6)
 
     def _ticks(self) -> list[int]:
-        """Places of the sizes whose labels fit beside each other."""
+        """Indices of the sizes whose tick labels do not overlap."""
         places = np.log2(self.sizes)
         first = [] if self.chosen is None else [self.sizes.index(self.chosen)]
         return spaced_places(places, float(np.ptp(places)) / MAX_TICKS, first)

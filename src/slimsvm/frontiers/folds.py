@@ -24,7 +24,7 @@ from .result import classifier_of
 
 @dataclass(frozen=True)
 class FrontierData:
-    """The user's rows; the fitted steps of a pipeline before its last one, and the rows that these give."""
+    """The user's rows with the fitted steps of a pipeline before its last one, and the transformed rows."""
 
     prototype: Any  # the estimator or pipeline, not fitted
     steps: Any  # fitted; None without a pipeline
@@ -36,7 +36,7 @@ class FrontierData:
 
     @classmethod
     def of(cls, prototype: Any, X: Any, y: Any, weights: Any) -> FrontierData:
-        """With the steps fitted to these rows."""
+        """Fit the steps of a pipeline to these rows."""
         estimator = clone(classifier_of(prototype))
         weights = None if weights is None else np.asarray(weights, dtype=np.float64)
         if not isinstance(prototype, Pipeline) or len(prototype.steps) == 1:
@@ -45,16 +45,16 @@ class FrontierData:
         return cls(prototype, steps, estimator, X, steps.fit_transform(X, y), y, weights)
 
     def subset(self, rows: Array) -> FrontierData:
-        """Some rows, with steps that are fitted to these alone."""
+        """The data of some rows, with steps fitted to these rows alone."""
         X, y = split_rows(self.prototype, self.X, self.y, rows)
         return FrontierData.of(self.prototype, X, y, None if self.weights is None else self.weights[rows])
 
     def dataset(self, weights: Array | None, merge: bool = True) -> Dataset:
-        """The rows as checked by the estimator."""
+        """The dataset of the transformed rows, checked by the estimator."""
         return checked_dataset(self.estimator, self.transformed, self.y, weights, targets_of(self.estimator), merge)
 
     def in_pipeline(self, model: Any) -> Any:
-        """A fitted model behind the steps."""
+        """A pipeline of the fitted steps and a fitted model."""
         if not isinstance(self.prototype, Pipeline):
             return model
         steps = [] if self.steps is None else self.steps.steps
@@ -64,7 +64,7 @@ class FrontierData:
 
 @dataclass(frozen=True)
 class FrontierFold:
-    """A fold; the estimator that checked its training rows; its test rows and their labels as the user gave them."""
+    """A fold, the estimator that checked its training rows, and its transformed test rows with the user's labels."""
 
     fold: Fold
     estimator: Any
@@ -81,12 +81,12 @@ class FrontierFold:
 
     @property
     def keys(self) -> Array:
-        """Keys of the test rows: equal for equal rows."""
+        """Hash keys of the test rows."""
         return self.fold.keys
 
 
 def splitter_of(cv: Any, y: Any, is_classification: bool) -> Any:
-    """The number of our own folds (None: by the number of rows), or a splitter of scikit-learn."""
+    """The number of folds of `size_folds` (None: by the number of rows), or a splitter of scikit-learn."""
     if cv is None:
         return None
     if validation.is_number(cv):
@@ -98,7 +98,7 @@ def splitter_of(cv: Any, y: Any, is_classification: bool) -> Any:
 def frontier_folds(
     data: FrontierData, splitter: Any, groups: Any, dataset: Dataset, rng: np.random.Generator
 ) -> list[FrontierFold]:
-    """The folds of a splitter, or our own of the merged dataset, with the user's rows."""
+    """The folds of a splitter of scikit-learn, or those of `size_folds`, with the user's rows."""
     rows = replace(data, estimator=clone(data.estimator)).dataset(data.weights, merge=False)
     if splitter is None or isinstance(splitter, int):
         return [_of_merged(data, rows, fold) for fold in size_folds(dataset, rng, splitter)]
@@ -114,7 +114,7 @@ def frontier_folds(
 
 
 def _of_merged(data: FrontierData, rows: Dataset, fold: Fold) -> FrontierFold:
-    """All copies of the rows of a fold of merged rows, training rows with the weight that they have there."""
+    """Expand a fold of merged rows to all their copies; training rows keep their total weight."""
     train, test = (np.isin(rows.keys, part.keys) for part in fold)
     factor = float(fold.train.counts.sum() / rows.counts[train].sum())
     factor = 1.0 if abs(factor - 1) < 1e-9 else factor
@@ -122,7 +122,7 @@ def _of_merged(data: FrontierData, rows: Dataset, fold: Fold) -> FrontierFold:
 
 
 def _of_indices(data: FrontierData, rows: Dataset, train: Array, test: Array, factor: float = 1.0) -> FrontierFold:
-    """The fold of rows by their places among the user's; training rows weigh ``factor`` times what the user says."""
+    """The fold with these indices of the user's rows; the weights of training rows are multiplied by ``factor``."""
     part = data.subset(train)
     weights = part.weights if factor == 1 else factor * (np.ones(len(train)) if part.weights is None else part.weights)
     places = np.searchsorted(rows.indices, test)
@@ -135,13 +135,13 @@ def _of_indices(data: FrontierData, rows: Dataset, train: Array, test: Array, fa
 
 
 def user_targets(dataset: Dataset) -> Array:
-    """Targets as the user gave them."""
+    """Targets in the user's units and shape."""
     assert dataset.target_scaler is not None
     targets = dataset.target_scaler.centre + dataset.target_scaler.size * dataset.targets
     return targets[:, 0] if dataset.single_target else targets
 
 
 def with_columns(model: Any, other: Any) -> Any:
-    """The model with what another one knows of the columns of X."""
+    """Copy the number and names of features from one model to another."""
     vars(model).update({name: value for name, value in vars(other).items() if name in COLUMNS_KNOWN})
     return model

@@ -1,4 +1,4 @@
-"""The support vector machine over all rows, to compare the models of a frontier with."""
+"""The support vector machine over all rows, as the reference of a frontier."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from .folds import FrontierData, FrontierFold, user_targets, with_columns
 from .result import FullMachine
 from .scorers import NoProbabilities, Scorer
 
-FULL_COSTS = (1.0, 10.0, 100.0)  # to try if C is searched; in regression in units of the targets' spread
-FULL_TUBES = (0.1, 0.03, 0.3)  # widths of the tube to try, in the same units: the first while C is searched
+FULL_COSTS = (1.0, 10.0, 100.0)  # tried if C is searched; in regression in units of the targets' standard deviation
+FULL_TUBES = (0.1, 0.03, 0.3)  # tried widths of the tube in the same units; the first is used while C is searched
 MAX_FULL_ROWS = 10_000  # training rows
 
 
 @dataclass(frozen=True)
 class _Costs:
-    """C and, in regression, the tube in which errors cost nothing."""
+    """C and, in regression, epsilon, the width of the tube."""
 
     C: float
     tube: float = 0.0
 
 
-Fit = Callable[[Any, _Costs, float, Dataset], Any]  # (estimator, costs, gamma, rows) -> fitted machine
+Fit = Callable[[Any, _Costs, float, Dataset], Any]  # (estimator, costs, gamma, rows) -> fitted model
 
 
 def fit_full_machine(
@@ -54,7 +54,7 @@ def fit_full_machine(
     score: Scorer,
     report: Callable[[str], None] | None,
 ) -> FullMachine | None:
-    """The machine over all rows, with the costs that score best on held-out rows; None where it has no score."""
+    """Fit the model over all rows with the C (and tube) that score best on held-out rows; None if it has no score."""
     prepare = _classification if dataset.targets is None else _regression
     fit, costs, tubes = prepare(data.estimator, dataset)
     gamma = _gamma_without_scales(plan)
@@ -80,12 +80,12 @@ def fit_full_machine(
 
 
 def _best(scored: Iterable[tuple[float, float, _Costs]]) -> tuple[float, float, _Costs]:
-    """The highest score; of equal ones, that of the lowest cost."""
+    """The entry with the highest score; of equal scores, with the lowest cost."""
     return max(scored, key=lambda one: (one[0], -one[2].C))
 
 
 def _gamma_without_scales(plan: SizePlan) -> float:
-    """The best gamma without learned scales, as far as the search has tried any; else that of all models."""
+    """The best gamma without learned scales; if the search tried none, the gamma of the plan."""
     columns = [plan.table.get(name, ()) for name in ("error", "gamma", "scales")]
     fixed = [(error, gamma) for error, gamma, scales in zip(*columns, strict=True) if scales == "fixed"]
     return min((one for one in fixed if np.isfinite(one[0])), default=(0.0, plan.hyperparameters.gamma))[1]
@@ -97,7 +97,7 @@ def _parameters(model: Any, *names: str) -> dict[str, Any]:
 
 
 def _classification(model: Any, dataset: Dataset) -> tuple[Fit, tuple[float, ...], tuple[float, ...]]:
-    """The fit of a machine with the hinge, and values of C and of the tube to try."""
+    """The fit function of the hinge-loss classifier, and values of C and of the tube to try."""
     return _fit_classifier, FULL_COSTS if model.C == "search" else (float(model.C),), (0.0,)
 
 
@@ -108,7 +108,7 @@ def _fit_classifier(model: Any, costs: _Costs, gamma: float, rows: Dataset) -> A
 
 
 def _regression(model: Any, dataset: Dataset) -> tuple[Fit, tuple[float, ...], tuple[float, ...]]:
-    """The fit of a machine for each target, and values of C and of the tube to try, in the units of all rows."""
+    """The fit function of one SVR for each target, and values of C and of the tube to try."""
     assert dataset.target_scaler is not None
     loss, unit = losses.resolve(model.loss, model.epsilon), dataset.target_scaler.size
     costs = FULL_COSTS if model.C == "search" else (float(model.C) * scaled_loss(loss, dataset)[1],)
@@ -116,7 +116,7 @@ def _regression(model: Any, dataset: Dataset) -> tuple[Fit, tuple[float, ...], t
 
 
 def _fit_regressors(unit: Array, model: Any, costs: _Costs, gamma: float, rows: Dataset) -> Any:
-    """A machine for each target: its problem is the same in any unit, if cost and tube are in that unit, too."""
+    """Fit one SVR for each target, with C and tube converted to the units of the target."""
     machines = []
     for size, y in zip(unit.tolist(), user_targets(rows).reshape(rows.size, -1).T, strict=True):
         machine = SVR(C=costs.C * size, epsilon=costs.tube * size, gamma=gamma, **_parameters(model))
@@ -129,7 +129,7 @@ def _fit_regressors(unit: Array, model: Any, costs: _Costs, gamma: float, rows: 
 
 
 def _fit_svr(machine: Any, rows: Dataset, y: Array) -> Any:
-    """`SVR.fit` without its checks of rows; `support_` are places among the user's rows."""
+    """`SVR.fit` without checks of rows; `support_` are indices of the user's rows."""
     target: dict[str, Any] = {"targets": np.ascontiguousarray(y)[:, None], "target_scaler": None}
     local = SvmRows(replace(rows, indices=np.arange(rows.size), n_samples=rows.size, **target), rows.X)
     machine._set_svm(local, train_svm(local.dataset, machine._spec()))

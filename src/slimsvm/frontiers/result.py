@@ -25,7 +25,7 @@ def classifier_of(model: Any) -> Any:
 
 
 def bytes_of(model: Any) -> int:
-    """Bytes of a fitted model on a device; in float32 if its kernel has no fixed-point form."""
+    """Size of a fitted model on a device in bytes; in float32 if its kernel has no fixed-point form."""
     try:
         return model_bytes(model)
     except ValueError:
@@ -34,9 +34,11 @@ def bytes_of(model: Any) -> int:
 
 @dataclass(frozen=True)
 class FullMachine:
-    """The support vector machine over all rows, for comparison: the fitted `AnyNormSVC` or `SVR` (several targets: a
-    `MultiOutputRegressor` with an `SVR` for each), or a pipeline that ends with it, its score on held-out rows with the
-    standard error, and the seconds that the fit took."""
+    """The support vector machine over all rows, for comparison.
+
+    ``model`` is a fitted `AnyNormSVC` or `SVR` (several targets: a `MultiOutputRegressor` of `SVR`), or a pipeline that
+    ends with it; ``score`` and ``standard_error`` are on held-out rows, ``seconds`` is the time of the fit.
+    """
 
     model: Any
     score: float
@@ -45,13 +47,13 @@ class FullMachine:
 
     @property
     def machines(self) -> list[Any]:
-        """The fitted machine, or one for each of several targets."""
+        """The fitted models, one for each target."""
         last = classifier_of(self.model)
         return list(last.estimators_) if isinstance(last, MultiOutputRegressor) else [last]
 
     @property
     def vectors(self) -> int:
-        """The number of vectors of all machines."""
+        """The number of support vectors over all targets."""
         return sum(int(machine.n_vectors_) for machine in self.machines)
 
     @property
@@ -79,17 +81,17 @@ class Frontier:
         ``sizes``, ``scores`` (larger is better) and ``standard_errors`` on held-out rows; ``behind``: by how many
         standard errors the margins are worse than those of the best size.
     seconds : dict of int to float
-        The time of each step of the path on all rows. Each size starts from the one above it.
+        The time to fit each size on all rows, from the largest down: each size starts from the next larger one.
     full : FullMachine or None
-        The support vector machine over all rows beside it: ``model``, ``vectors``, ``bytes``, ``score``,
+        The support vector machine over all rows, for comparison: ``model``, ``vectors``, ``bytes``, ``score``,
         ``standard_error``, ``seconds``.
     scoring : str
         The name of the scores.
     floor : int
-        `best` takes no smaller size unless it is asked to.
+        The smallest size that `best` returns by default.
     chosen : ChosenSize
-        ``size``, the one that `best` takes by default, and ``why``, the reason as a sentence: what the table, the
-        picture and the report show.
+        ``size``, the one that `best` returns by default, and ``why``, the reason as a sentence; shown in the table, the
+        plot and the report.
     """
 
     models: dict[int, Any]
@@ -136,7 +138,7 @@ class Frontier:
         return pandas.DataFrame(self.rows)
 
     def best_size(self, within: float | None = None, *, bytes: float | None = None, floor: int | None = None) -> int:
-        """The size of the model that `best` returns; same parameters."""
+        """The size of the model that `best` returns for the same parameters."""
         return self.choice(within, bytes=bytes, floor=floor).size
 
     def choice(
@@ -147,8 +149,10 @@ class Frontier:
         floor: int | None = None,
         bytes_by_size: Mapping[int, int] | None = None,
     ) -> ChosenSize:
-        """The size of the model that `best` returns, and why; same parameters, and ``bytes_by_size``: the bytes of each
-        size, if they are not those of the models alone."""
+        """The size of the model that `best` returns for the same parameters, and the reason.
+
+        ``bytes_by_size``: the bytes of each size, if more than those of the models count.
+        """
         if within is not None:
             validation.check_number("within", within, at_least=0)
         allowed = self.sizes
@@ -176,15 +180,15 @@ class Frontier:
         Parameters
         ----------
         within : float, optional
-            The smallest size whose score is at most so many standard errors below the best one's, and whose margins are
-            not clearly worse (with the default scoring: by four times as many standard errors of their difference on
-            the same rows). Where no size meets both, the one whose larger shortfall is the smallest. A larger number
-            never gives a larger model. Default: 0.5, or 0 with ``bytes``.
+            The smallest size is taken whose score is at most this many standard errors below the best score, and whose
+            margins are not clearly worse (with the default scoring: by at most four times as many standard errors of
+            their difference on the same rows). If no size meets both, the one whose larger shortfall is the smallest. A
+            larger number never gives a larger model. Default: 0.5, or 0 with ``bytes``.
         bytes : float, optional
-            Only models that take at most so many.
+            Maximum bytes of the model.
         floor : int, optional
-            No size below this, if there is any from there on; ``max(4, classes)`` unless said. Where few rows judge, a
-            flat curve would otherwise end at one or two vectors.
+            The smallest size to return, if there are sizes from there on. Default: ``max(4, classes)``. With few
+            held-out rows, a flat curve would otherwise end at one or two vectors.
 
         Returns
         -------
@@ -194,7 +198,7 @@ class Frontier:
         return self.models[self.best_size(within, bytes=bytes, floor=floor)]
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Score against size, with standard errors, the chosen size and the full machine; needs matplotlib.
+        """Plot score against size with standard errors, the chosen size and the full model; needs matplotlib.
 
         Parameters
         ----------
@@ -259,7 +263,7 @@ def _reason(
     max_bytes: float | None,
     scoring: str,
 ) -> str:
-    """Why `Curve.best` takes this size, as a sentence."""
+    """The reason for which `Curve.best` returns this size, as a sentence."""
     places = curve.candidates(floor, allowed)
     by_score, by_margins = curve.shortfalls(places)
     chosen = places.index(curve.sizes.index(size))

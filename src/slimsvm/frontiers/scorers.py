@@ -17,13 +17,13 @@ from ..training.sizes import FoldScore
 from ..utils.sklearn_private import some_rows
 from .folds import FrontierFold
 
-N_JACKKNIFE_GROUPS = 20  # of rows, each left out once: how far a score depends on them
+N_JACKKNIFE_GROUPS = 20  # of rows, each left out once
 
 Scorer = Callable[[FrontierFold, Any], FoldScore]
 
 
 class NoProbabilities(ValueError):
-    """A scorer asks for probabilities, which the model does not have."""
+    """Raised when a scorer needs probabilities that the model does not have."""
 
 
 def scoring_name(scoring: Any, model: Any) -> str:
@@ -57,7 +57,7 @@ def score_r2(fold: FrontierFold, model: Any) -> FoldScore:
 
 
 def score_by(scorer: Any, name: str, weighted: bool, fold: FrontierFold, model: Any) -> FoldScore:
-    """The score of a scorer of scikit-learn, with its jackknife variance over groups of rows."""
+    """The score by a scorer of scikit-learn, with its jackknife variance over groups of rows."""
 
     def score(rows: Array) -> float:
         weights = {"sample_weight": fold.weights[rows]} if weighted else {}
@@ -87,9 +87,9 @@ def score_by(scorer: Any, name: str, weighted: bool, fold: FrontierFold, model: 
 
 
 def jackknife_groups(fold: FrontierFold, is_regression: bool = False) -> Array:
-    """The group of each row, dealt out within each class, equal rows together: no class is left without rows.
+    """The jackknife group of each row; equal rows share a group, and each class is spread over the groups.
 
-    The only row of a class (-1) is never left out.
+    The only row of a class is in no group (-1): it is never left out.
     """
     group = np.full(len(fold.y), -1)
     labels = np.zeros(len(fold.y)) if is_regression else fold.y

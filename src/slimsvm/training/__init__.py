@@ -1,1 +1,1 @@
-"""Training over few vectors: search, sizes, byte budgets, probabilities, streams."""
+"""Training of models: search, sizes, byte budgets, probabilities, intervals, streams."""

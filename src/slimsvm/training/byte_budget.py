@@ -1,6 +1,6 @@
-"""Training within a byte budget: as many vectors as the bytes pay for, of the inputs that matter most.
+"""Training within a byte budget: as many vectors as fit, over the most relevant inputs.
 
-How the bytes are spent (binary problems, inputs, vectors) is chosen on held-out rows.
+The number of binary problems, of inputs and of vectors is chosen by the error on held-out rows.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ from .small import train
 from .spec import Hyperparameters, TrainingSpec
 from .trials import row_losses
 
-MAX_BUDGET_VECTORS = 300  # with few inputs, a budget would pay for more than is of use
-ROWS_PER_VECTOR = 4  # at least
-ENOUGH_VECTORS = 64  # from here on, more of them are no reason to give up inputs
-MAX_SEARCH_VECTORS = 64  # while hyperparameters are searched: trials with more are too short, and slow
+MAX_BUDGET_VECTORS = 300  # with few inputs more would fit, but would not help
+ROWS_PER_VECTOR = 4  # minimum
+ENOUGH_VECTORS = 64  # with this many, do not drop inputs to fit more
+MAX_SEARCH_VECTORS = 64  # in the hyperparameter search: trials with more are slow, and too short to converge
 MIN_INPUTS = 4
-INPUT_STEP = 0.7  # factor between numbers of inputs that are tried
-ONE_FOLD_ROWS = 3000  # from which on one fold is enough to compare plans
+INPUT_STEP = 0.7  # ratio of successive numbers of inputs to try
+ONE_FOLD_ROWS = 3000  # from this many rows on, one fold is enough to compare plans
 MAX_ERROR_INCREASE = (
-    0.01  # of the final model's error over that of the trials; else rounding or dropped inputs spoilt it
+    0.01  # training error of the final model above that of the trials; more: rounding or dropped inputs spoilt it
 )
-RELEVANCE_VECTORS = 8  # of a model that only shows which inputs matter
-MIN_LEVEL_BYTES, MIN_LEVEL_VECTORS = 512, 4  # of a smaller budget that is tried, too
-FIXED_POINT_NOISE = 2.0**-16  # of kernel values on a device: half a unit in 15 bits, from table, lines and rounding
+RELEVANCE_VECTORS = 8  # of a model that only ranks the inputs
+MIN_LEVEL_BYTES, MIN_LEVEL_VECTORS = 512, 4  # of the smaller budgets to try
+FIXED_POINT_NOISE = (
+    2.0**-16
+)  # standard error of kernel values on a device: half a unit in 15 bits (table, interpolation, rounding)
 
 Report = Callable[[str], None] | None
 
@@ -48,7 +50,7 @@ Report = Callable[[str], None] | None
 
 @dataclass(frozen=True)
 class GridBasis:
-    """The vectors of another basis, rounded to the device's grid."""
+    """A basis whose vectors are rounded to the device's fixed-point grid."""
 
     basis: Any
     keeps_rows: bool = False
@@ -68,7 +70,7 @@ class GridBasis:
 
 @dataclass(frozen=True, eq=False)
 class InputSubsetBasis:
-    """The vectors of another basis over some of the inputs; the scales of the other inputs are zero."""
+    """A basis that chooses vectors over a subset of the inputs; the scales of the other inputs are zero."""
 
     basis: Any
     inputs: Array
@@ -92,7 +94,7 @@ class InputSubsetBasis:
 
 
 class TooFewBytes(ValueError):
-    """Not even one vector fits; ``fewest`` bytes would do."""
+    """Not even one vector fits; ``fewest`` is the smallest number of bytes that would do."""
 
     def __init__(self, max_bytes: int, purpose: str, fewest: int, n_inputs: int, scaled: bool, hint: str = ""):
         super().__init__(
@@ -104,21 +106,21 @@ class TooFewBytes(ValueError):
 
 @dataclass(frozen=True)
 class ByteBudget:
-    """Bytes for a model of some inputs and outputs."""
+    """Maximum size of a model in bytes, and what its size depends on: kernel, inputs and outputs."""
 
     max_bytes: int
     kernel: Any
     n_inputs: int
     n_outputs: dict[str, int]  # by scheme
     is_regression: bool
-    purpose: str  # of the model, in words
+    purpose: str  # number of classes or targets, in words
     max_vectors: int
 
     @classmethod
     def of(cls, max_bytes: int, spec: TrainingSpec, dataset: Dataset) -> ByteBudget:
-        """With the largest number of vectors that rows and the dimensions of the kernel's space allow."""
+        """The budget for a dataset; rows and the dimension of the feature space limit the number of vectors."""
         kernel, n_inputs = spec.kernel_of(1.0), dataset.X.shape[1]
-        n_rows = int(dataset.total)  # with copies: they make labels more certain
+        n_rows = int(dataset.total)  # copies count: they make labels more certain
         by_rows = max(2, min(dataset.size, n_rows // ROWS_PER_VECTOR))
         max_vectors = min(MAX_BUDGET_VECTORS, by_rows, kernel.dimensions(n_inputs))
         n_outputs = {scheme: len(dataset.outputs(scheme)) for scheme in ("ovo", "ovr")}
@@ -128,7 +130,7 @@ class ByteBudget:
         return cls(max_bytes, kernel, n_inputs, n_outputs, dataset.targets is not None, purpose, int(max_vectors))
 
     def min_bytes(self, n_vectors: int, scheme: str, scaled: bool, n_used: int | None = None) -> int:
-        """The fewest bytes of a model of so many vectors and used inputs (None: all)."""
+        """The minimum size in bytes of a model of ``n_vectors`` vectors over ``n_used`` inputs (None: all)."""
         n_used = self.n_inputs if n_used is None else n_used
         outputs = self.n_outputs[scheme]
         parts = fixed_point_form(self.kernel).least_parts(
@@ -137,32 +139,32 @@ class ByteBudget:
         return sum(parts.values())
 
     def n_vectors(self, scheme: str, scaled: bool, n_used: int | None = None) -> int:
-        """The number of vectors that fit."""
+        """The largest number of vectors that fits, at most ``max_vectors``."""
         one, two = (self.min_bytes(m, scheme, scaled, n_used) for m in (1, 2))
         if one > self.max_bytes:
             return 0
         return self.max_vectors if one == two else min(self.max_vectors, 1 + (self.max_bytes - one) // (two - one))
 
     def schemes(self, scheme: str, scaled: bool) -> list[str]:
-        """The schemes to try: pairs of classes if they fit, each class against the others if that leaves more
-        vectors."""
+        """The schemes to try: one-vs-one if a vector fits, one-vs-rest if it allows more vectors."""
         if self.n_outputs["ovo"] == 1 or scheme == "ovr":
             return [scheme]
         pairs, rest = self.n_vectors("ovo", scaled), self.n_vectors("ovr", scaled)
         return (["ovo"] if pairs else []) + (["ovr"] if rest > pairs or not pairs else [])
 
     def levels(self) -> list[ByteBudget]:
-        """This budget, a quarter of it, a quarter of that and so on: a larger budget must not give a worse model."""
+        """Budgets to try: this one and 1/4, 1/16, ... of it, so that a larger budget does not give a worse model."""
         levels, level = [self], self
         while level.max_bytes >= 4 * MIN_LEVEL_BYTES:
             level = replace(self, max_bytes=level.max_bytes // 4)
-            # Where more vectors fit, `ByteBudgetSearch.fewer_vectors` tries fewer.
+            # Where more vectors fit, `ByteBudgetSearch.fewer_vectors` reduces their number.
             if MIN_LEVEL_VECTORS <= level.n_vectors("ovr", False) < MAX_SEARCH_VECTORS:
                 levels.append(level)
         return levels
 
     def affordable(self, space: SearchSpace) -> SearchSpace:
-        """The part of the space for which a vector fits; if only fewer inputs fit, learned scales tell which."""
+        """The part of the search space for which a vector fits; if it fits only over fewer inputs, learned scales,
+        which rank the inputs."""
         scaled = [s for s in space.scaled if self.n_vectors("ovr", s)]
         fewest = min(MIN_INPUTS, self.n_inputs)
         if not scaled and space.may_learn_scales and self.n_vectors("ovr", True, fewest):
@@ -180,18 +182,18 @@ class ByteBudget:
 
 
 def model_size(model: Model, is_regression: bool) -> int:
-    """Bytes of the model on a device."""
+    """Size of the model on a device in bytes."""
     expansion, form = model.expansion, fixed_point_form(model.expansion.kernel)
     return sum(form.parts(expansion.kernel, dense(expansion.vectors), len(expansion.bias), is_regression).values())
 
 
-# --- how it is spent ------------------------------------------------------------------------------------------------
+# --- byte plans --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class BytePlan:
-    """One way to spend the bytes: pairs of classes ("ovo") or one output a class ("ovr"), hyperparameters, the number
-    of inputs that are kept, and a limit on the number of vectors."""
+    """One way to spend the bytes: one-vs-one or one-vs-rest, hyperparameters, the number of inputs that are kept, and
+    the maximum number of vectors."""
 
     scheme: str
     hyperparameters: Hyperparameters
@@ -212,11 +214,11 @@ def train_within_bytes(
     rng: np.random.Generator,
     report: Report = None,
 ) -> tuple[Model, BytePlan]:
-    """The best model within the budget, its vectors on the device's grid, and the plan that it was made by.
+    """Train the best model within the budget, its vectors on the device's grid; return it with its plan.
 
     Smaller budgets are tried, too, unless all hyperparameters are given.
     """
-    if budget.is_regression:  # rounding noise of large coefficients that cancel; it changes few votes of classifiers
+    if budget.is_regression:  # large coefficients that cancel amplify rounding; classes rarely change by it
         spec = replace(spec, noise=FIXED_POINT_NOISE)
     folds, seed = search_folds(dataset, rng), int(rng.integers(2**31))
     folds = folds if dataset.size < ONE_FOLD_ROWS else folds[:1]
@@ -235,7 +237,7 @@ def train_within_bytes(
 
 
 class ByteBudgetSearch:
-    """Plans for a budget, compared on held-out rows."""
+    """Search for the plan with the lowest error on held-out rows."""
 
     result: SearchResult  # of the hyperparameter search
 
@@ -246,10 +248,12 @@ class ByteBudgetSearch:
         self.folds, self.seed = folds, seed
         self.errors: dict[BytePlan, float] = {}  # on held-out rows
         self.training_errors: dict[BytePlan, float] = {}
-        self.narrowest: list[BytePlan] = []  # the last resort where steps of vectors far out exceed the bytes
+        self.narrowest: list[
+            BytePlan
+        ] = []  # the last resort where the steps and offsets of outlying vectors exceed the budget
 
     def plan(self, space: SearchSpace) -> BytePlan:
-        """The best plan. Scales of the inputs cost bytes: the search is for as many vectors as fit beside them."""
+        """The best plan; hyperparameters are searched for as many vectors as fit beside the scales of the inputs."""
         space = self.budget.affordable(space)
         count = min(MAX_SEARCH_VECTORS, self.budget.n_vectors("ovr", max(space.scaled)) or RELEVANCE_VECTORS)
         self.result = search(self.dataset, replace(self.spec, n_vectors=count), space)
@@ -262,13 +266,13 @@ class ByteBudgetSearch:
         return self.fewer_vectors(plan)
 
     def error(self, plan: BytePlan) -> float:
-        """The error on held-out rows. (A plan with fewer inputs was tried with others.)"""
+        """The mean error of a plan on held-out rows. (Plans with fewer inputs are tried together, in `_try`.)"""
         if plan not in self.errors:
             self._try([plan])
         return self.errors[plan]
 
     def training_error(self, plan: BytePlan) -> float:
-        """The error of a plan on its training rows, or if it was not tried, that of the search on held-out rows."""
+        """The error of a plan on training rows; for a plan that was not tried, the held-out error in the search."""
         if plan in self.training_errors:
             return self.training_errors[plan]
         candidates = zip(*(self.result.table.get(name, ()) for name in ("C", "gamma", "scales", "error")), strict=True)
@@ -277,23 +281,23 @@ class ByteBudgetSearch:
         return errors.get((best.C, best.gamma, best.scaled), 1.0)
 
     def standard_error(self, error: float) -> float:
-        """The standard error of an error on all held-out rows: of a share of them, or of a mean of squares."""
+        """The standard error of an error over all held-out rows: binomial, or in regression that of a mean square."""
         n_rows = sum(fold.test.size for fold in self.folds)
         if self.budget.is_regression:
             return error * float(np.sqrt(2 / n_rows))
         return float(np.sqrt(max(error, 1 / n_rows) / n_rows))
 
     def fits(self, plan: BytePlan) -> bool:
-        """Whether the bytes pay for a vector."""
+        """Whether at least one vector fits."""
         return self._n_vectors(plan) > 0
 
     def _n_vectors(self, plan: BytePlan) -> int:
         return self.budget.n_vectors(plan.scheme, plan.hyperparameters.scaled, plan.n_inputs)
 
     def fewer_inputs(self, plan: BytePlan, space: SearchSpace) -> BytePlan:
-        """The plan, or one without the inputs that matter least, where vectors are few."""
+        """The better of the plan and plans without the least relevant inputs; these are tried where few vectors fit."""
         params = plan.hyperparameters
-        if not params.scaled:  # learned scales can grow: they start with a kernel no narrower than gamma="scale"
+        if not params.scaled:  # learned scales can grow: start from a kernel no narrower than gamma="scale"
             gamma = min(params.gamma, space.gamma_unit) if space.gamma is None else params.gamma
             params = replace(params, gamma=gamma, scaled=True)
         plans = [BytePlan(plan.scheme, params, n_inputs) for n_inputs in self.input_counts(plan.scheme)]
@@ -303,11 +307,11 @@ class ByteBudgetSearch:
         self._try(plans)
         tried = [p for p in dict.fromkeys((plan, *plans)) if p in self.errors or (p == plan and self.fits(p))]
         lowest = min(map(self.error, tried))
-        # Of equal errors, but for noise, the most inputs: which ones matter least is uncertain.
+        # Among errors equal within noise, keep the most inputs: their ranking is uncertain.
         return next(p for p in tried if self.error(p) <= lowest + 0.5 * self.standard_error(lowest))
 
     def input_counts(self, scheme: str) -> list[int]:
-        """Numbers of inputs to try, each 0.7 times the one before, while few vectors fit."""
+        """Numbers of inputs to try: each is 0.7 times the one before, until enough vectors fit."""
         counts = [self.budget.n_inputs]
         enough = min(ENOUGH_VECTORS, self.budget.max_vectors)
         while counts[-1] > MIN_INPUTS and self.budget.n_vectors(scheme, True, counts[-1]) < enough:
@@ -315,9 +319,11 @@ class ByteBudgetSearch:
         return counts
 
     def fewer_vectors(self, plan: BytePlan) -> BytePlan:
-        """The plan, or one with fewer vectors than fit, where those are many: more may only fit noise."""
+        """The plan with the best number of vectors; where many fit, fewer are tried, because more may fit noise."""
         full = min(plan.max_vectors, self._n_vectors(plan))
-        if full <= MAX_SEARCH_VECTORS or plan.n_inputs < self.budget.n_inputs:  # inputs were given up for vectors
+        if (
+            full <= MAX_SEARCH_VECTORS or plan.n_inputs < self.budget.n_inputs
+        ):  # inputs were dropped to fit more vectors
             return plan
         best = replace(plan, max_vectors=MAX_SEARCH_VECTORS)
         for max_vectors in (int(np.sqrt(MAX_SEARCH_VECTORS * full)), full):
@@ -328,8 +334,10 @@ class ByteBudgetSearch:
         return best
 
     def _try(self, plans: list[BytePlan]) -> None:
-        """Errors of plans with fewer and fewer inputs, each with those that matter most in the model of the one before;
-        until two in a row are worse than the best by more than a standard error."""
+        """Evaluate plans with fewer and fewer inputs; each keeps the most relevant inputs of the model before it.
+
+        Ends when two plans in a row are worse than the best by more than a standard error.
+        """
         states: list[tuple[Array, Model | None]] = [(np.arange(self.budget.n_inputs), None) for _ in self.folds]
         n_worse = 0
         for plan in plans:
@@ -351,10 +359,10 @@ class ByteBudgetSearch:
                 break
 
     def final(self, plan: BytePlan) -> tuple[Model, BytePlan]:
-        """The model of the plan on all rows and on the device's grid.
+        """Train the plan on all rows and on the device's grid; return the model and its plan.
 
-        The grid may spoil vectors that lie far out, or take more bytes for them: then the next best plan whose model
-        fits, and errs on its rows no more than those of the trials did on theirs.
+        The grid may spoil outlying vectors, or need more bytes for them. Then the next best plan is taken whose model
+        fits, and whose training error is about that of its trials.
         """
         others = sorted((p for p in self.errors if p != plan), key=lambda p: self.errors[p])
         unscaled = replace(plan.hyperparameters, scaled=False)
@@ -381,7 +389,7 @@ class ByteBudgetSearch:
     # --- models ---
 
     def _train_on_grid(self, plan: BytePlan) -> Model:
-        """The model of a plan on all rows and on the device's grid."""
+        """The model of a plan, trained on all rows, with vectors on the device's grid."""
         used, model = np.arange(self.budget.n_inputs), None
         for n_inputs in self.input_counts(plan.scheme):
             used = self._narrowed(used, model, self.dataset, n_inputs)
@@ -393,11 +401,11 @@ class ByteBudgetSearch:
         return self._train(used, self.dataset, plan, on_grid=True)
 
     def _narrowed(self, used: Array, model: Model | None, dataset: Dataset, count: int) -> Array:
-        """The ``count`` of the used inputs that matter most in the model over them."""
+        """The ``count`` most relevant of the used inputs by the model over them; all of them without a model."""
         return used if model is None or count == len(used) else most_relevant_inputs(model, dataset, used, count)
 
     def _relevance_model(self, model: Model | None, used: Array, dataset: Dataset, plan: BytePlan) -> Model:
-        """A model that shows which inputs matter: this one, unless it has very few vectors or does not fit."""
+        """A model that ranks the inputs: this one, or a larger one if it is missing or has very few vectors."""
         if model is None or model.expansion.vectors.shape[0] < min(RELEVANCE_VECTORS, self.budget.max_vectors):
             return self._train(used, dataset, plan, min_vectors=RELEVANCE_VECTORS)
         return model
@@ -405,7 +413,7 @@ class ByteBudgetSearch:
     def _train(
         self, used: Array, dataset: Dataset, plan: BytePlan, on_grid: bool = False, min_vectors: int = 1
     ) -> Model:
-        """A model of as many vectors as fit, over the used inputs."""
+        """A model over the used inputs with as many vectors as fit."""
         params, basis = plan.hyperparameters, self.spec.basis
         if len(used) < self.budget.n_inputs:
             basis = InputSubsetBasis(basis, used)
@@ -420,11 +428,11 @@ class ByteBudgetSearch:
             excess = model_size(model, self.budget.is_regression) - self.budget.max_bytes
             if excess <= 0 or count == 1 or not on_grid:
                 return model
-            # Vectors far out need steps or offsets of their own, which cost bytes: then fewer of them.
+            # Outlying vectors need steps or offsets of their own, which cost bytes: keep fewer vectors.
             count = max(1, count - 1 - excess // (len(used) + 2 * len(model.expansion.bias)))
 
     def _error_on(self, rows: Dataset, model: Model, plan: BytePlan) -> float:
-        """The share of misclassified rows; in regression the mean loss."""
+        """The weighted error rate; in regression the mean loss."""
         F: Array = model.expansion.decision(rows.X, rows.threads)
         if self.budget.is_regression:
             wrong = row_losses(F, rows.targets, self.spec.loss)
@@ -434,7 +442,7 @@ class ByteBudgetSearch:
 
 
 def most_relevant_inputs(model: Model, dataset: Dataset, used: Array, count: int) -> Array:
-    """Those of the used inputs whose values times their learned scales vary most, in ascending order."""
+    """The ``count`` used inputs with the largest standard deviation times learned scale, in ascending order."""
     kernel: Any = model.expansion.kernel
     scales = np.broadcast_to(np.asarray(kernel.scales, dtype=np.float64), dataset.X.shape[1])
     spread = dense(dataset.X[:, used]).std(axis=0) * scales[used]

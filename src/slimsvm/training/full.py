@@ -35,7 +35,7 @@ INDEFINITE_WARNING = (
 
 @dataclass(frozen=True)
 class FullSpec:
-    """What a model over all rows is to be: the parameters of an estimator, checked."""
+    """The checked parameters of an estimator over all rows."""
 
     slack: Slack
     constraint: Constraint
@@ -56,14 +56,14 @@ Solve = Callable[[Any, list[Subproblem]], list[DualSolution]]
 
 
 def train_full(dataset: Dataset, kernel: Any, spec: FullSpec) -> Model:
-    """The model over all rows."""
+    """Train the model over all rows."""
     return solve_full(dataset, kernel, spec)[0]
 
 
 def solve_full(
     dataset: Dataset, kernel: Any, spec: FullSpec, solve: Solve | None = None
 ) -> tuple[Model, list[DualSolution]]:
-    """The same with the solutions of the binary problems."""
+    """Train the model over all rows; also return the solutions of the binary problems."""
     cost = Cost(spec.slack, spec.constraint, float(spec.C), dataset.indices, dataset.n_samples)
     limits = SolverOptions(spec.tol, min(spec.max_iter, 2**62), spec.precision == "float64", None)
 
@@ -80,7 +80,7 @@ def solve_full(
 
 
 def _warn_of(solutions: list[DualSolution], spec: FullSpec) -> None:
-    """Warn of what is odd about the solutions."""
+    """Warn of indefinite kernels, unconverged problems and decision functions that are zero."""
     if any(s.indefinite for s in solutions):
         warn(INDEFINITE_WARNING.format("a pair of points has negative curvature"))
     unsolved = [s for s in solutions if not s.converged]
@@ -102,7 +102,7 @@ def _warn_of(solutions: list[DualSolution], spec: FullSpec) -> None:
 
 
 def train_least_squares(dataset: Dataset, kernel: Any, spec: FullSpec) -> Model:
-    """The least-squares model, with the leave-one-out residuals where its system is solved directly."""
+    """Train the least-squares model; where its linear system is solved directly, add leave-one-out residuals."""
     loo: list[Array | None] = []
 
     def solve(machine: Any, problems: list[Subproblem]) -> list[DualSolution]:
@@ -127,7 +127,7 @@ def train_least_squares(dataset: Dataset, kernel: Any, spec: FullSpec) -> Model:
 
 
 def _by_row(dataset: Dataset, problems: list[Subproblem], left_out: list[Array | None]) -> Array | None:
-    """Residuals of the user's rows, problems x rows; None where one of the problems has none."""
+    """Leave-one-out residuals (problems x user's rows; NaN for unused rows); None if any problem has none."""
     if any(residuals is None for residuals in left_out):
         return None
     loo = np.full((len(problems), dataset.n_samples), np.nan)

@@ -1,4 +1,4 @@
-"""Training of a model of at most so many vectors from the problem in which only the largest slacks count."""
+"""Training of `BudgetSVC` with a hard limit on the number of vectors: its costs come from the soft problem."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from .full import FullSpec, solve_full
 from .small import fit_over
 from .spec import TrainingSpec
 
-# Candidates for a vector are all rows while this many kernel values are to be computed, then some of them.
+# Kernel values between candidates and rows; with more rows, a random subset of them are candidates.
 MAX_CANDIDATE_VALUES = 1 << 22
-# In units of 1 / k(x, x). Few vectors cannot follow a cost that leaves hardly any slack over all rows: they overfit.
+# Largest C in units of 1 / k(x, x). At higher costs a model over few vectors overfits.
 MAX_SCALED_COST = 30.0
 
 
 def train_hard_budget(
     dataset: Dataset, kernel: Any, spec: FullSpec, budget: float, norm: str, learn: bool, rng: np.random.Generator
 ) -> Model:
-    """The same problems over at most ``budget`` vectors that all of them share, of rows in canonical order."""
-    # The cost that is taken over comes from small differences between slacks.
+    """Train on rows in canonical order: solve the soft problems, then equivalent ones over ``budget`` shared
+    vectors."""
+    # Equal costs come from small differences between slacks: solve accurately.
     full, solutions = solve_full(dataset, kernel, replace(spec, tol=min(spec.tol, 1e-5)))
     loss, problem_outputs = slacks.loss(norm), outputs(dataset.n_classes, spec.scheme)
     short = 1 - dataset.labels(problem_outputs) * full.expansion.decision(dataset.X, dataset.threads)
@@ -41,7 +42,7 @@ def train_hard_budget(
         min(most, equal_cost(problem, solution, short[problem.rows, o], float(spec.C), budget, norm))
         for o, (problem, solution) in enumerate(zip(problems, solutions, strict=True))
     ]
-    # All rows may be chosen, not only the vectors found so far: those lie at the border, good vectors do not.
+    # All rows are candidates, not only the support vectors: these lie at the border, good vectors do not.
     basis: Any = bases.Forward(max(59, MAX_CANDIDATE_VALUES // dataset.size), dataset.size)
     if learn:
         basis = bases.Learned(init=basis, rows=dataset.size)
@@ -60,7 +61,7 @@ def train_hard_budget(
 
 
 def equal_cost(problem: Subproblem, solution: DualSolution, short: Array, C: float, budget: float, norm: str) -> float:
-    """C of the problem with the (squared) hinge that this one is, up to scale; ``short`` is ``1 - y f`` of each row.
+    """C of the (squared) hinge problem that has the same solution up to scale; ``short`` is ``1 - y f`` of each row.
 
     Only slacks above a threshold t count; measured from there, margins are 1 - t instead of 1. Dividing f by
     that gives a problem with margins 1, where duals are C / (1 - t), or proportional to the slacks.

@@ -1,5 +1,7 @@
-"""Prediction intervals from residuals of rows that had no part in vectors and coefficients (split and cross-conformal
-prediction: Vovk, Gammerman and Shafer; Barber, Candes, Ramdas and Tibshirani)."""
+"""Prediction intervals from residuals of held-out rows: split and cross-conformal prediction.
+
+Vovk, Gammerman and Shafer; Barber, Candes, Ramdas and Tibshirani.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,17 @@ from .small import train
 from .spec import Hyperparameters, TrainingSpec
 from .trials import MAX_TRIAL_ROWS
 
-MIN_RESIDUAL = 1e-9  # of targets of variance 1: smaller root mean squares count as this
+MIN_RESIDUAL = 1e-9  # lower bound of root mean squares, for targets of variance 1
 
 
 def held_out_residuals(
     dataset: Dataset, spec: TrainingSpec, params: Hyperparameters, rng: np.random.Generator, final: Expansion
 ) -> tuple[Array, Array]:
-    """Absolute residuals (rows x targets) of models that were learned without these rows, and the weights of the rows.
+    """Absolute residuals (rows x targets) of held-out rows by models of the other rows, and the weights of the rows.
 
-    Learning ends in one of many local minima. Where the final model has larger residuals than the others on rows that
-    both were trained on, the residuals are enlarged by that ratio. Where each row has so many copies that none is new
-    to a model, all rows judge a model of all rows.
+    Learning ends in one of many local minima. Where the final model has larger residuals than a fold's model on the
+    fold's training rows, the residuals are enlarged by that ratio. Where most rows are duplicates, nothing can be held
+    out: residuals are those of the training rows.
     """
     seed = int(rng.integers(2**31))
     basis = spec.basis
@@ -42,7 +44,7 @@ def held_out_residuals(
             _root_mean_square(train_rows, final)
             / np.maximum(_root_mean_square(train_rows, model.expansion), MIN_RESIDUAL)
         )
-        # A row of a sample counts once at most: larger weights would make few rows look like many.
+        # A drawn row counts once at most: larger weights would make few rows look like many.
         is_sample = train_rows.size + test.size < dataset.n_distinct
         counts.append(test.counts * (min(1.0, test.size / test.total) if is_sample else 1.0))
     return np.concatenate(residuals) * np.maximum(np.median(ratios, axis=0), 1.0), np.concatenate(counts)
@@ -53,13 +55,13 @@ def _residuals(rows: Dataset, expansion: Expansion) -> Array:
 
 
 def _root_mean_square(rows: Dataset, expansion: Expansion) -> Array:
-    """Of the residuals of each target."""
+    """The root mean square residual of each target."""
     return np.sqrt(np.average(_residuals(rows, expansion) ** 2, axis=0, weights=rows.counts))
 
 
 def residual_quantiles(residuals: Array, counts: Array, coverage: float) -> Array:
-    """For each target, the smallest bound that the absolute residual of a new row keeps with this probability, if the
-    row is like the others. Infinite where rows are too few."""
+    """The conformal quantile of the absolute residuals of each target at this coverage; infinite if rows are too
+    few."""
     bounds = np.full(residuals.shape[1], np.inf)
     needed = coverage * (counts.sum() + 1)
     for o, column in enumerate(residuals.T):

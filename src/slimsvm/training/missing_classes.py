@@ -1,4 +1,4 @@
-"""Classes that have no rows yet: a model of the others becomes one of all classes, which never predicts them."""
+"""Extension of a model to classes without rows, which it never predicts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ LAYER_ATTRIBUTES = ("probability_coef_", "probability_intercept_")
 
 
 def pad_missing_classes(model: Model, present: Array, n_classes: int, n_rows: int) -> Model:
-    """A model of the ``present`` classes, fitted to ``n_rows`` rows, as one of all classes."""
+    """Extend a model of the ``present`` classes, fitted to ``n_rows`` rows, to all classes."""
     if len(present) == n_classes:
         return model
     pairs = n_classes == 2 or model.scheme == "ovo"
     mixed, shift = _pairs(present, n_classes) if pairs else _values(present, n_classes)
     expansion = model.expansion
-    # Only outputs that were fitted have a certificate; others cost nothing.
+    # Only fitted outputs have an objective and a gap; those of other outputs are 0.
     own = (np.count_nonzero(mixed, axis=1) == 1)[:, None] * np.abs(mixed)
     return replace(
         model,
@@ -34,8 +34,10 @@ def pad_missing_classes(model: Model, present: Array, n_classes: int, n_rows: in
 
 
 def _pairs(present: Array, n_classes: int) -> tuple[Array, Array]:
-    """Outputs of all pairs, in terms of those of the present classes, and what is added: pairs with one absent class
-    vote for the other one."""
+    """Matrix and offsets that turn the outputs of the present pairs into those of all pairs of classes.
+
+    A pair with one absent class votes for the other class.
+    """
     output_of_pair = {tuple(present[list(o.members)]): k for k, o in enumerate(outputs(len(present), "ovo"))}
     pairs = outputs(n_classes, "ovo")
     mixed, shift = np.zeros((len(pairs), _fitted_outputs(len(present), "ovo"))), np.zeros(len(pairs))
@@ -51,14 +53,14 @@ def _pairs(present: Array, n_classes: int) -> tuple[Array, Array]:
 
 
 def _values(present: Array, n_classes: int) -> tuple[Array, Array]:
-    """The same for one output a class: an absent class has less than the mean of the others, so less than the best."""
+    """Matrix and offsets for one-vs-rest outputs; an absent class gets the mean of the others less 1."""
     mixed, shift = np.zeros((n_classes, _fitted_outputs(len(present), "ovr"))), np.zeros(n_classes)
     mixed[present] = _of_classes(len(present))
     return _behind(mixed, shift, present, 1.0)
 
 
 def _layer(more: dict[str, Any], present: Array, n_classes: int, n_rows: int) -> dict[str, Any]:
-    """The probability layer of all classes: those of absent classes are at most 1 / (n_rows + 1)."""
+    """The probability layer extended to all classes: absent classes get probabilities of at most 1 / (n_rows + 1)."""
     if LAYER_ATTRIBUTES[0] not in more:
         return {}
     rare = np.log1p(n_rows)
@@ -82,7 +84,7 @@ def _behind(mixed: Array, shift: Array, present: Array, far: float) -> tuple[Arr
 
 
 def _of_classes(count: int) -> Array:
-    """The values of the classes as combinations of the outputs of a model with one output a class (two: one output)."""
+    """Matrix (classes x outputs) from one-vs-rest outputs to class scores; two classes have one output."""
     return np.eye(count) if count > 2 else np.array([[-1.0], [1.0]]) if count == 2 else np.zeros((1, 0))
 
 

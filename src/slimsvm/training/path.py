@@ -1,8 +1,8 @@
 """Models of several sizes, from the largest down.
 
-The largest is learned as a model of its own. For each smaller size, the vectors of the size above that gain most are
-kept and learned a little further, scales of the inputs included. (Growing from few vectors to many gets trapped where
-scales are learned: they settle for few vectors.)
+The largest model is learned first. For each smaller size, the vectors that reduce the objective most are kept and
+learned a little further, together with the scales of the inputs. (Growing from few vectors to many gets trapped:
+scales learned for few vectors suit only these.)
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ..problem.losses import smooth_surrogate
 from .small import fit_chosen, warn_if_unfinished
 from .spec import Hyperparameters, TrainingSpec, shortened
 
-PATH_ITERATIONS = 30  # of learning after vectors have been left out
-MAX_SELECTION_ROWS = 5000  # on which the vectors to keep are selected
+PATH_ITERATIONS = 30  # L-BFGS iterations after vectors were dropped
+MAX_SELECTION_ROWS = 5000  # rows on which the vectors to keep are selected
 
 
 def path(
     dataset: Dataset, spec: TrainingSpec, params: Hyperparameters, sizes: Sequence[int], seed: int
 ) -> Iterator[tuple[int, Model]]:
-    """A model of at most so many vectors for each of the sizes, the largest first."""
+    """Yield each size with a model of at most that many vectors, the largest first."""
     for size, candidates, choice in _choices(dataset, spec, params, sizes, seed):
         yield size, fit_chosen(spec, candidates, choice)
 
@@ -44,7 +44,7 @@ def path_to(dataset: Dataset, spec: TrainingSpec, params: Hyperparameters, sizes
 def _choices(
     dataset: Dataset, spec: TrainingSpec, params: Hyperparameters, sizes: Sequence[int], seed: int
 ) -> Iterator[tuple[int, DatasetCandidates, Choice]]:
-    """Vectors of each size, the largest first, and what they were chosen from."""
+    """Yield each size with its candidates and the chosen vectors, the largest first."""
     choices = _learned if spec.basis.learns else _selected
     candidates = spec.candidates(dataset, params, np.random.default_rng(seed))
     for size, choice in choices(spec.basis, candidates, sorted(set(sizes), reverse=True), seed):
@@ -54,7 +54,7 @@ def _choices(
 def _learned(
     basis: Any, candidates: DatasetCandidates, sizes: Sequence[int], seed: int
 ) -> Iterator[tuple[int, Choice]]:
-    """Vectors of each size, learned from those of the size above."""
+    """Yield vectors of each size, learned from those of the next larger size."""
     choice = basis.choose(candidates, sizes[0])
     warn_if_unfinished(choice.learned, candidates.dataset)
     yield sizes[0], choice
@@ -72,9 +72,9 @@ def _learned(
 def _selected(
     basis: Any, candidates: DatasetCandidates, sizes: Sequence[int], seed: int
 ) -> Iterator[tuple[int, Choice]]:
-    """Vectors of each size, chosen with the same draws: bases that select one row after the other give nested ones.
+    """Yield vectors of each size, chosen with the same seed: sets are nested if the basis selects rows one by one.
 
-    Of vectors that are given whatever the size, the best are kept.
+    Where the basis returns the same vectors for every size, the best of them are kept.
     """
     sample = candidates.sample(MAX_SELECTION_ROWS)
     for size in sizes:
@@ -86,7 +86,7 @@ def _selected(
 
 
 def _best_vectors(sample: DatasetCandidates, choice: Choice, count: int) -> Array:
-    """Numbers of the ``count`` vectors that gain most, one after the other."""
+    """Indices of ``count`` vectors by forward selection: each reduces the objective most."""
     kernel, Z = choice.kernel or sample.kernel, choice.vectors
     K = kernel(sample.X, Z, threads=sample.dataset.threads)
     loss = sample.loss if sample.loss.smooth else smooth_surrogate(sample.loss)

@@ -1,7 +1,7 @@
-"""The probability layer of a small classifier: its cost, chosen on rows that had no part in the vectors, and its fit.
+"""The probability layer of a small classifier: the choice of its cost on held-out rows, and its fit.
 
-A row looks better explained by vectors that were learned on it than a new row would, and the cost that is best for such
-rows gives probabilities too close to 0 and 1. Vectors are therefore learned again without the rows that judge.
+Vectors fit their own training rows better than new rows, so a cost chosen on training rows gives probabilities too
+close to 0 and 1. Each fold therefore learns its vectors without its test rows.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .spec import Hyperparameters, TrainingSpec, shortened
 from .trials import MAX_TRIAL_ROWS
 
 MAX_LAYER_ROWS = 50_000
-CALIBRATION_ITERATIONS = 40  # of learning, for vectors that only serve to choose the cost
-INITIAL_COST_FACTOR = 10.0  # times the classifier's cost: the initial cost, which stays if no fold can judge it
+CALIBRATION_ITERATIONS = 40  # of learning, for the vectors of the folds
+INITIAL_COST_FACTOR = 10.0  # times the classifier's C: the initial cost, which is kept if there are no folds
 COST_STEP = 10**0.5
 MAX_COST_STEPS = 12  # from the initial cost
-MIN_LOG_LOSS_GAIN = 1e-3  # relative decrease of the log-loss that is worth a step
-# Distinct rows from which on one fold is enough, and from which on three folds are.
+MIN_LOG_LOSS_GAIN = 1e-3  # smallest relative decrease of the log-loss for a further step
+# Distinct rows from which on one fold is enough, or three folds.
 ONE_CALIBRATION_FOLD_ROWS, THREE_CALIBRATION_FOLDS_ROWS = 3000, 1000
 
 VectorLearner = Callable[[Dataset], tuple[Any, Any]]  # rows to train on -> kernel and vectors
@@ -39,7 +39,7 @@ VectorLearner = Callable[[Dataset], tuple[Any, Any]]  # rows to train on -> kern
 
 @dataclass(frozen=True)
 class FoldVectors:
-    """A fold, and a kernel and vectors that were learned without its test rows."""
+    """A fold with the kernel and vectors that were learned on its training rows."""
 
     fold: Fold
     kernel: Any
@@ -52,11 +52,10 @@ def calibration_folds(dataset: Dataset, learn: VectorLearner, rng: np.random.Gen
 
 
 def calibration_splits(dataset: Dataset, rng: np.random.Generator) -> list[Fold]:
-    """Stratified folds of equal rows kept together, or one quarter held out where rows are many; none where each row
-    has many copies.
+    """Stratified folds that keep equal rows together; one fold of a quarter if rows are many, none if most are copies.
 
-    The layer of a fold should see about as many rows as the final one: fewer rows tell less, and the cost that is best
-    for them would make the final probabilities too cautious.
+    The layer of a fold should see about as many rows as the final one: a cost chosen for fewer rows would make the
+    final probabilities too cautious.
     """
     if RowGroups(dataset).mostly_duplicates:
         return []
@@ -68,7 +67,7 @@ def calibration_splits(dataset: Dataset, rng: np.random.Generator) -> list[Fold]
 
 
 def vector_learner(spec: TrainingSpec, params: Hyperparameters, rng: np.random.Generator) -> VectorLearner:
-    """A function that chooses vectors as the spec does, by short runs of learning."""
+    """A function that learns a kernel and vectors from training rows, in fewer iterations than the spec."""
     seed = int(rng.integers(2**31))
     basis = spec.basis
     if basis.learns:
@@ -79,7 +78,7 @@ def vector_learner(spec: TrainingSpec, params: Hyperparameters, rng: np.random.G
         candidates = spec.candidates(train, params, np.random.default_rng(seed))
         choice = spec.basis.choose(candidates, spec.n_vectors)
         vectors = choice.vectors
-        if spec.regularizer.reweighted:  # its coefficients decide which vectors remain
+        if spec.regularizer.reweighted:  # zero coefficients drop vectors
             vectors = vectors[spec.fit_coefficients(candidates, choice).coef.any(axis=0)]
         return choice.kernel or candidates.kernel, vectors
 
@@ -87,8 +86,7 @@ def vector_learner(spec: TrainingSpec, params: Hyperparameters, rng: np.random.G
 
 
 class LayerLogLoss:
-    """The log-loss on the test rows of a fold of the layer that is fitted to its training rows, as a function of the
-    layer's cost."""
+    """Held-out log-loss of a fold as a function of the layer's cost; the layer is fitted to the training rows."""
 
     def __init__(self, source: FoldVectors, memory: float):
         self.kernel, self.vectors = source.kernel, as_float64(source.vectors)
@@ -113,14 +111,14 @@ class LayerLogLoss:
 
 
 def layer_norm(kernel: Any, dataset: Dataset) -> KernelNorm:
-    """The regulariser of every layer, whatever that of the classifier: the norm in the kernel's space."""
+    """The regulariser of a layer, whatever the classifier's: the norm of f in the kernel's space."""
     return KernelNorm().among(kernel, dataset.X, True)
 
 
 def choose_cost(folds: Sequence[FoldVectors], C: float, memory: float = 2.0**30, report: Report | None = None) -> float:
-    """The cost with the lowest log-loss on test rows, of a grid around C, the classifier's own.
+    """The cost with the lowest mean held-out log-loss, on a grid around C, the cost of the classifier.
 
-    The walk starts at ten times C and goes on, upwards or downwards, while the log-loss falls.
+    A line search starts at ten times C and moves up or down while the log-loss falls.
     """
     log_losses = [LayerLogLoss(fold, memory) for fold in folds if fold.vectors.shape[0]]
     if not log_losses:
@@ -147,7 +145,7 @@ def choose_cost(folds: Sequence[FoldVectors], C: float, memory: float = 2.0**30,
 
 
 def _vertex(losses: list[float | None]) -> float:
-    """The minimum of the parabola through three losses, at most half a step from the middle one."""
+    """Offset of the minimum of the parabola through three losses from the middle one, at most half a step."""
     left, middle, right = losses
     if left is None or middle is None or right is None or not left + right > 2 * middle:
         return 0.0
@@ -164,7 +162,7 @@ def fit_probabilities(
     memory: float,
     verbose: bool = False,
 ) -> dict[str, Any]:
-    """Fitted attributes of the layer over the vectors of a model. C is the cost of the model."""
+    """Choose the cost of the layer and fit it over the vectors of a model with cost C; return fitted attributes."""
     line = ProgressLine("probabilities") if verbose else None
     cost = choose_cost(folds, C, memory, line.update if line else None)
     return fit_probabilities_at(dataset, expansion, cost, rng, tol, memory, line)
@@ -179,7 +177,7 @@ def fit_probabilities_at(
     memory: float,
     line: ProgressLine | None = None,
 ) -> dict[str, Any]:
-    """Fitted attributes of the layer of a given cost."""
+    """Fit the layer with a given cost; return fitted attributes."""
     rows = dataset.sample(MAX_LAYER_ROWS, rng).in_memory()
     kernel, vectors = expansion.kernel, expansion.vectors
     labels = class_number_labels(rows.codes, rows.counts, cost * rows.class_weights)

@@ -1,4 +1,4 @@
-"""How predictions of held-out rows are scored: classes by votes and margins, targets by R^2."""
+"""Scores of predictions for held-out rows: accuracy with margins for classes, R^2 for targets."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from .sizes import FoldScore, classification_score, regression_score
 
 
 def margins(F: Array, classes: Array, pairs: bool, labels: Array) -> Array:
-    """The least ``y f`` of each row over the binary problems that its class takes part in; minus infinity for labels
-    that are not among the classes."""
+    """The smallest margin ``y f`` of each row over the binary problems of its class; -inf for unknown labels."""
     codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     signs = class_signs(len(classes), outputs(len(classes), "ovo" if pairs else "ovr"))[codes]
     least = np.where(signs == 0, np.inf, signs * F).min(axis=1)
@@ -24,19 +23,19 @@ def margins(F: Array, classes: Array, pairs: bool, labels: Array) -> Array:
 
 
 def score_classes(F: Array, classes: Array, votes: Votes, labels: Array, weights: Array, keys: Array) -> FoldScore:
-    """The share of rows that are right, from the values of the binary problems."""
+    """Accuracy, from the decision values F of the binary problems."""
     wrong = classes[votes.leaders(F, len(classes))] != labels
     return classification_score(wrong, margins(F, classes, votes.pairs, labels), weights, len(np.unique(keys)))
 
 
 def score_targets(F: Array, targets: Array, weights: Array, keys: Array) -> FoldScore:
-    """R^2, the mean over the targets."""
+    """The mean R^2 over the targets."""
     score, errors = r2_and_errors(targets, F, weights)
     return regression_score(score, errors, weights, len(np.unique(keys)))
 
 
 def score_fold(fold: Fold, model: Model) -> FoldScore:
-    """What the rows held out say of a model of the others."""
+    """The score of a model on the test rows of a fold."""
     test, classes = fold.test, fold.train.classes
     F: Any = model.expansion.decision(test.X, test.threads)
     if test.targets is not None:
@@ -46,7 +45,7 @@ def score_fold(fold: Fold, model: Model) -> FoldScore:
 
 
 def r2_and_errors(targets: Array, values: Array, weights: Array) -> tuple[float, Array]:
-    """R^2, the mean over the targets, and what each row takes from it: they sum to ``1 - R^2`` by their shares."""
+    """The mean R^2 over the targets, and the error of each row, whose weighted mean is ``1 - R^2``."""
     share = (weights / weights.sum())[:, None]
     spread = (share * (targets - (share * targets).sum(axis=0)) ** 2).sum(axis=0)
     errors = ((targets - values) ** 2 / np.where(spread > 0, spread, 1.0)).mean(axis=1)

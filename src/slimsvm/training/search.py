@@ -1,10 +1,12 @@
 """Hyperparameter search by validation: C, gamma, and whether the scales of the inputs are learned.
 
-First every gamma is tried, with fixed and with learned scales, each at a C in inverse proportion: a wide kernel is
-nearly linear, its weights are small, and only a large C lets it fit. The two best gammas of either kind are then tried
-at several values of C. With many rows, the best C of the best two and its neighbours are tried again on further folds.
-Trials are short, and start from the vectors found at the neighbouring C.
-The choice depends on the rows alone, not on their order, the random state or the number of threads.
+1. Every gamma is tried with fixed and with learned scales, at a C inversely proportional to gamma: wide kernels are
+   nearly linear and need a large C.
+2. The two best gammas with fixed scales, and with learned scales, are tried at several values of C.
+3. With many rows, the best C of each of the best two gammas and its neighbours are tried on further folds.
+
+Trials are short, and start from the vectors learned at the neighbouring C. The result depends on the rows alone, not on
+their order, the random state or the number of threads.
 """
 
 from __future__ import annotations
@@ -25,27 +27,26 @@ from .spec import Hyperparameters, TrainingSpec
 from .trials import MAX_TRIAL_ROWS, TrialRunner, TrialScore
 
 COSTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-INITIAL_COST = 0.3  # C at which gammas are compared, times gamma in units of gamma="scale"
-# The same for regression with learned scales: at a low C, weak inputs get scales near 0 and later trials cannot
-# recover them.
+INITIAL_COST = 0.3  # C times gamma in units of gamma="scale", when gammas are compared
+# For regression with learned scales: at a low C, scales of weak inputs fall to 0, and later trials cannot raise them.
 INITIAL_COST_SCALED_REGRESSION = 9.0
-MAX_COST = {False: 1e4, True: 1e6}  # for classification, for regression: targets may have next to no noise
-MAX_COST_ROWS = 1e6  # rows up to which these are the costs; more rows share the cost of so many
+MAX_COST = {False: 1e4, True: 1e6}  # for classification and regression, where targets may be almost noise-free
+MAX_COST_ROWS = 1e6  # with more rows, costs are inversely proportional to their number
 GAMMAS = (0.03, 0.1, 0.3, 1.0, 3.0)  # in units of gamma="scale"
 SMALLEST_GAMMA, LARGEST_GAMMA = 0.003, 30.0  # in the same units
-SCALED_GAMMAS = (0.3, 1.0)  # initial ones where scales are learned: they can grow, and every row needs vectors near it
+SCALED_GAMMAS = (0.3, 1.0)  # where scales are learned: scales can grow, and every row needs vectors near it
 SCALED_GAMMAS_FEW_ROWS = (0.3,)
 # Factors below and above the initial C, for classification and for regression: with few rows and learned scales.
 COST_RANGE_FEW_ROWS = {False: (12.0, 12.0), True: (40.0, 12.0)}
-N_BEST_GAMMAS = 2  # of either kind (scales fixed or learned) that are tried at several costs
-MANY_ROWS = 1000  # from here on single scores are reliable
-NEIGHBOUR_WEIGHTS = (0.7, 0.3)  # of the scores at the next costs, and those after them: averages have less noise
+N_BEST_GAMMAS = 2  # of each kind (scales fixed or learned), tried at several costs
+MANY_ROWS = 1000  # from this many rows on, single scores are reliable
+NEIGHBOUR_WEIGHTS = (0.7, 0.3)  # of scores one and two costs away, in averages that reduce noise
 LOSS_WEIGHT = 0.5  # of the mean loss, relative to the error, in a validation score
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """C and gamma where they are given (None: to be searched), and the choices for the scales."""
+    """Hyperparameters to search: C and gamma (None: searched, else given), and whether scales are learned."""
 
     C: float | None
     gamma: float | None
@@ -58,7 +59,7 @@ class SearchSpace:
 
     @property
     def cost_factor(self) -> float:
-        """Factor of the costs in `COSTS`: below 1 where rows are very many."""
+        """Factor of the costs in `COSTS`: below 1 where the total weight exceeds `MAX_COST_ROWS`."""
         return min(1.0, MAX_COST_ROWS / self.total_weight)
 
     @property
@@ -68,11 +69,11 @@ class SearchSpace:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether everything is given."""
+        """Whether all hyperparameters are given."""
         return self.C is not None and self.gamma is not None and len(self.scaled) == 1
 
     def gammas(self, scaled: bool, few_rows: bool) -> list[float]:
-        """Values of gamma to try, the likeliest first: others are then given up early."""
+        """Values of gamma to try, the likeliest first, so that trials of others can stop early."""
         if self.gamma is not None:
             return [self.gamma]
         usual = GAMMAS if not scaled else SCALED_GAMMAS_FEW_ROWS if few_rows else SCALED_GAMMAS
@@ -86,7 +87,7 @@ class SearchSpace:
         return Hyperparameters(C, gamma, scaled)
 
     def beyond(self, candidates: Sequence[Hyperparameters]) -> list[Hyperparameters]:
-        """The first candidates for the next gammas below and above those of the candidates with fixed scales."""
+        """Initial candidates at the next smaller and larger gamma than all candidates with fixed scales."""
         gammas = sorted(s.gamma for s in candidates if not s.scaled)
         further = [gammas[0] / 3, gammas[-1] * 3] if gammas and self.gamma is None else []
         return [
@@ -97,10 +98,10 @@ class SearchSpace:
 
 
 def search_space(dataset: Dataset, C: float | str, gamma: float | str, scales: str, spec: TrainingSpec) -> SearchSpace:
-    """The search space of an estimator's parameters: numbers, or words for what is to be searched."""
+    """The search space for an estimator's parameters, which are numbers or, if they are searched, strings."""
     given_C = None if C == "search" else float(C)
     may_learn_scales = scales == "learned" or (scales == "search" and spec.basis.learns)
-    # With more inputs than rows, scales would fit anything.
+    # With more inputs than rows, learned scales overfit.
     searched = [False, True] if may_learn_scales and dataset.X.shape[1] <= dataset.size else [False]
     scaled = {"fixed": [False], "learned": [True], "search": searched}[scales]
     given_gamma: float | None = 1.0
@@ -115,8 +116,8 @@ def search_space(dataset: Dataset, C: float | str, gamma: float | str, scales: s
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The best hyperparameters, a table of all candidates (lists by column), the folds, and the vectors that the trials
-    of the best candidate learned."""
+    """The best hyperparameters, the table of all candidates, the folds, and the vectors that the best trials
+    learned."""
 
     hyperparameters: Hyperparameters
     table: dict[str, list[Any]]
@@ -125,7 +126,7 @@ class SearchResult:
 
     @classmethod
     def fixed(cls, space: SearchSpace) -> SearchResult:
-        """The only candidate of a space in which everything is given: no search."""
+        """The result without a search: the only candidate of a space in which all hyperparameters are given."""
         assert space.C is not None
         assert space.gamma is not None
         return cls(Hyperparameters(space.C, space.gamma, space.scaled[0]), {}, [], [])
@@ -148,7 +149,7 @@ def search(dataset: Dataset, spec: TrainingSpec, space: SearchSpace) -> SearchRe
 
 
 class HyperparameterSearch:
-    """Validation of candidates on one fold after the other, and the choice among them.
+    """Scores candidates on one fold after the other and selects the best.
 
     With few rows, all folds are used from the beginning, scores are averaged over neighbouring values of C, and learned
     scales must be better than fixed ones by more than the noise.
@@ -163,7 +164,7 @@ class HyperparameterSearch:
         self.scores: dict[Hyperparameters, list[TrialScore]] = {}
 
     def run(self) -> SearchResult:
-        """All passes of the search."""
+        """Run all stages of the search."""
         space = self.space
         candidates = [space.initial(g, scaled) for scaled in space.scaled for g in space.gammas(scaled, self.few_rows)]
         ahead = candidates + (space.beyond(candidates) if self.run_trial.threads > len(candidates) else [])
@@ -190,7 +191,7 @@ class HyperparameterSearch:
     def evaluate(
         self, params: Hyperparameters, near: Hyperparameters | None = None, n_folds: int | None = None
     ) -> None:
-        """Try a candidate on the first folds (None: all) while it can still win, from the vectors of ``near``."""
+        """Score a candidate on the first folds (None: all) until it is beaten; start from the vectors of ``near``."""
         scores = self.scores.setdefault(params, [])
         for fold in range(len(scores), self.n_folds if n_folds is None else n_folds):
             if self._is_beaten(scores):
@@ -208,7 +209,7 @@ class HyperparameterSearch:
         return bool(difference.sum() > 3 * np.sqrt((difference**2).sum()))
 
     def comparable(self, candidates: Sequence[Hyperparameters] | None = None) -> list[Hyperparameters]:
-        """The candidates (None: all) that were tried on the most folds."""
+        """Those candidates (None: of all) that were tried on the most folds."""
         rivals = [s for s in self.scores if candidates is None or s in candidates]
         most = max((len(self.scores[s]) for s in rivals), default=0)
         return [s for s in rivals if len(self.scores[s]) == most]
@@ -219,7 +220,7 @@ class HyperparameterSearch:
         return min(rivals, key=lambda s: self._smoothed_score(s, rivals))
 
     def _smoothed_score(self, params: Hyperparameters, rivals: list[Hyperparameters]) -> float:
-        """Validation score of a candidate; with few rows, averaged with those of the neighbouring costs."""
+        """Validation score of a candidate; with few rows, averaged over neighbouring costs."""
         if not self.few_rows:
             return _score(self.scores[params])
         path = sorted((s for s in rivals if _without_cost(s) == _without_cost(params)), key=lambda s: s.C)
@@ -233,7 +234,7 @@ class HyperparameterSearch:
         return any(_mean(self.scores[s]).error == 0 for s in self.comparable())
 
     def winner(self, starts: list[Hyperparameters]) -> Hyperparameters:
-        """The best candidate that differs from one of ``starts`` in C alone: those were tried at several costs."""
+        """The best of the candidates that share gamma and kind of scales with one of ``starts``."""
         kinds = set(map(_without_cost, starts))
         rivals = self.comparable([s for s in self.scores if _without_cost(s) in kinds])
         noise = 0.0
@@ -256,12 +257,12 @@ class HyperparameterSearch:
     # --- gammas ---
 
     def _best_gammas(self, scaled: bool) -> list[Hyperparameters]:
-        """The best candidates with fixed, or with learned scales."""
+        """The best candidates with learned (``scaled``) or with fixed scales."""
         candidates = self.comparable([s for s in self.scores if s.scaled == scaled])
         return sorted(candidates, key=lambda s: _score(self.scores[s]))[:N_BEST_GAMMAS]
 
     def _extend_gammas(self) -> None:
-        """Try gammas beyond the range as long as the best one is at its end."""
+        """Extend the range of gammas while the best gamma is at its end."""
         while not self.has_zero_error():
             fixed = [s for s in self.scores if not s.scaled]
             if not fixed:
@@ -299,8 +300,11 @@ class HyperparameterSearch:
         return next(other for other in starts if other.scaled == start.scaled)
 
     def _costs_to_try(self, start: Hyperparameters, starts: list[Hyperparameters]) -> list[float]:
-        """Values of C for a gamma: with few rows and learned scales, moderate ones; with many rows, a second gamma of a
-        kind is tried near the best C of the first."""
+        """Values of C to try for a gamma.
+
+        With few rows and learned scales, moderate values; with many rows, for the second gamma of a kind, values near
+        the best C of the first.
+        """
         below = above = np.inf
         middle = start.C
         first = self._first_of_kind(start, starts)
@@ -311,8 +315,10 @@ class HyperparameterSearch:
         return [C for C in self.space.costs if middle / below < C < middle * above]
 
     def _try_costs(self, start: Hyperparameters, costs: list[float]) -> None:
-        """Try these costs, upwards and downwards, each from the vectors of the one before; and higher ones as long as
-        the best is the highest of all."""
+        """Try costs upwards and downwards from the start, each trial from the vectors of the cost before.
+
+        Higher costs follow while the highest one is the best.
+        """
         for direction in _directions(start, costs):
             for near, params in pairwise([start, *direction]):
                 if self.has_zero_error():
@@ -320,7 +326,7 @@ class HyperparameterSearch:
                 self.evaluate(params, near, self.n_first_folds)
         while (not self.few_rows or self.space.is_regression) and not self.has_zero_error():
             path = self.cost_path(start)
-            # With few rows scores are averaged over neighbours, of which the highest cost has the fewest.
+            # With few rows, scores are averaged over neighbours; the highest cost has the fewest neighbours.
             best = min(path, key=lambda s: _score(self.scores[s])) if self.few_rows else self.best(path)
             limit = MAX_COST[self.space.is_regression] * self.space.cost_factor
             if max(s.C for s in path) > best.C or limit < 3 * best.C:
@@ -328,30 +334,30 @@ class HyperparameterSearch:
             self.evaluate(replace(best, C=3 * best.C), best, self.n_first_folds)
 
     def _prefetch_costs(self, group: list[Hyperparameters], starts: list[Hyperparameters]) -> None:
-        """Start the trials at all costs that are known to be needed."""
+        """Start the trials at all costs that will certainly be tried."""
         if self.has_zero_error():
             return
         chains = [
             [(params, near, fold) for near, params in pairwise([start, *direction])]
             for fold in range(self.n_first_folds)
-            for start in sorted(group, key=lambda s: not s.scaled)  # those that take longest come first
+            for start in sorted(group, key=lambda s: not s.scaled)  # the slowest first
             for direction in _directions(start, self._costs_to_try(start, starts))
         ]
-        # A trial waits for the one before it in its chain: chains take turns, so that few have to wait.
+        # A trial waits for the one before it in its chain: interleave the chains, so that few trials wait.
         for links in zip_longest(*chains):
             self.run_trial.prefetch(filter(None, links))
 
     # --- confirmation on further folds ---
 
     def _confirm(self, path: list[Hyperparameters]) -> None:
-        """Try the best cost of a path and its neighbours on the other folds."""
+        """Try the best cost of a path and its two neighbours on the other folds."""
         best, neighbours = self._to_confirm(path)
         self.evaluate(best)
         for params in neighbours:
             self.evaluate(params, best)
 
     def _prefetch_confirmations(self, paths: list[list[Hyperparameters]]) -> None:
-        """Start the trials of `_confirm`."""
+        """Start the trials of `_confirm` for several paths."""
         trials = [(fold, *self._to_confirm(path)) for fold in range(1, self.n_folds) for path in paths]
         self.run_trial.prefetch((best, None, fold) for fold, best, _ in trials)
         self.run_trial.prefetch((params, best, fold) for fold, best, neighbours in trials for params in neighbours)
@@ -367,13 +373,13 @@ def _without_cost(params: Hyperparameters) -> tuple[float, bool]:
 
 
 def _directions(start: Hyperparameters, costs: list[float]) -> tuple[list[Hyperparameters], list[Hyperparameters]]:
-    """Candidates at the costs above that of ``start``, upwards, and at those below it, downwards."""
+    """Candidates at higher costs than ``start`` in ascending order, and at lower costs in descending order."""
     up, down = [C for C in costs if C > start.C], [C for C in reversed(costs) if C < start.C]
     return [replace(start, C=C) for C in up], [replace(start, C=C) for C in down]
 
 
 def _mean(scores: list[TrialScore]) -> TrialScore:
-    """The mean score over folds, all of the same weight."""
+    """The mean score over folds of equal weight."""
     count = len(scores)
     error, loss = sum(score.error for score in scores) / count, sum(score.loss for score in scores) / count
     return TrialScore(error, loss, np.concatenate([score.wrong for score in scores]))
@@ -386,11 +392,11 @@ def _score(scores: list[TrialScore]) -> float:
 
 
 def search_folds(dataset: Dataset, rng: np.random.Generator) -> list[Fold]:
-    """Stratified folds of equal rows kept together: three splits of 70 to 30; with few rows three folds, or five."""
+    """Stratified folds that keep equal rows together: three 70/30 splits; with few rows three or five folds."""
     sample = dataset.sample(MAX_TRIAL_ROWS, rng)
     if RowGroups(dataset).mostly_duplicates:
         return [Fold(sample, sample)]
     n_groups = RowGroups(sample).size
     n_parts, per_fold = (5, 1) if n_groups < 300 else (3, 1) if n_groups < MANY_ROWS else (10, 3)
-    # Where no fold has all classes, errors are those on the training rows.
+    # Where no fold has all classes, the training rows are the test rows.
     return split(sample, n_parts, rng, parts_per_fold=per_fold) or [Fold(sample, sample)]

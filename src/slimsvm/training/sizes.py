@@ -1,4 +1,4 @@
-"""How many vectors: models of several sizes scored on held-out rows, and the rule that chooses among them."""
+"""Choice of the number of vectors: models of several sizes are scored on held-out rows."""
 
 from __future__ import annotations
 
@@ -15,45 +15,48 @@ from ..model.expansion import Model
 from .path import path, path_to
 from .spec import Hyperparameters, TrainingSpec
 
-DEFAULT_WITHIN = 0.5  # standard errors below the best score that count as equal to it
-MARGIN_FACTOR = 4.0  # times as many standard errors, of a difference of margins on the same rows
+DEFAULT_WITHIN = 0.5  # scores within this many standard errors of the best count as equal
+MARGIN_FACTOR = (
+    4.0  # this times ``within`` is the limit in standard errors for the difference of margins on the same rows
+)
 FIVE_FOLDS_BELOW = 3_000  # distinct rows
 ONE_FOLD_FROM = 20_000  # distinct rows times binary problems
-MAX_SIZE_ROWS = 24_000  # in the folds, training and test rows together
+MAX_SIZE_ROWS = 24_000  # training and test rows of the folds together
 SIGMOID_STEEPNESS = 4.0  # of soft errors, at margin 0
 MIN_SOFT_DIFFERENCE = 1e-3  # ignore smaller differences of soft errors, however significant
-MIN_SEARCH_SIZE = 8  # vectors that hyperparameters are searched for, if there are so many
-TARGET_ROWS_PER_VECTOR = 2  # at least, in regression
+MIN_SEARCH_SIZE = 8  # smallest size for which hyperparameters are searched
+TARGET_ROWS_PER_VECTOR = 2  # minimum in regression
 
 
 def size_grid(smallest: int, n_classes: int) -> tuple[int, ...]:
-    """Powers of two from ``smallest`` to 128, or to twice the number of classes."""
+    """Powers of two from ``smallest`` to 128, or to twice the number of classes if that is larger."""
     last = int(np.ceil(np.log2(max(128, 2 * n_classes))))
     return tuple(2**k for k in range(1, last + 1) if 2**k >= smallest)
 
 
 def search_size(sizes: Sequence[int]) -> int:
-    """The size that hyperparameters are searched for: nearest to a quarter of the largest, and to 8 where that is less.
+    """The size for which hyperparameters are searched: nearest to a quarter of the largest size, or to 8 if that is
+    more.
 
-    For many vectors the trials of a search are too short, and hyperparameters for few do not serve many: two vectors
-    often do best with a kernel so wide that more of them add nothing.
+    With many vectors the trials of a search are too short. With few, the best kernel is often so wide that further
+    vectors add nothing.
     """
     ideal = max(max(sizes) / 4, MIN_SEARCH_SIZE)
     return min(sizes, key=lambda size: (abs(np.log(size / ideal)), -size))
 
 
 def smallest_size(n_classes: int) -> int:
-    """The smallest size that is chosen: with few held-out rows, a flat curve would otherwise end at one or two."""
+    """The smallest size to choose: with few held-out rows a flat curve would otherwise give one or two vectors."""
     return max(4, n_classes)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Scores of models by size, larger is better, and their standard errors.
+    """Validation curve: scores by size (larger is better) and their standard errors.
 
-    ``behind`` says how significantly the margins of a size are worse than those of the best one: the mean difference of
-    their soft errors on the same rows, in standard errors of that difference. Zeros where there are no margins, and
-    where the difference is less than a tenth of a point: on a flat curve the last bit of margin would choose the size.
+    ``behind`` compares the margins of each size with those of the best one: the mean difference of soft errors on the
+    same rows, in standard errors of that difference. It is 0 without margins, and for differences below
+    `MIN_SOFT_DIFFERENCE`, so that tiny differences do not choose the size on a flat curve.
     """
 
     sizes: tuple[int, ...]
@@ -62,17 +65,19 @@ class Curve:
     behind: Array
 
     def candidates(self, floor: int = 1, allowed: Sequence[int] | None = None) -> list[int]:
-        """Places of the allowed sizes from the floor on; where all are below it, that of the largest."""
+        """Indices of the allowed sizes of at least ``floor``; if there are none, of the largest allowed size."""
         places = [k for k, size in enumerate(self.sizes) if allowed is None or size in allowed]
         return [k for k in places if self.sizes[k] >= floor] or places[-1:]
 
     def best_place(self, places: Sequence[int]) -> int:
-        """Where the best score is; of equal ones the smallest size."""
+        """Index of the best score; of equal scores, of the smallest size."""
         return max(places, key=lambda k: (self.scores[k], -k))
 
     def shortfalls(self, places: Sequence[int]) -> tuple[Array, Array]:
-        """How far these sizes are behind the best of them: by score, in standard errors of the best score; and by
-        margins, in four standard errors of their difference."""
+        """Shortfalls of these sizes against the best of them, in score and in margins.
+
+        Scores are in standard errors of the best score, margins in four standard errors of their difference.
+        """
         top = self.best_place(places)
         below = np.where(self.scores[places] == self.scores[top], 0.0, self.scores[top] - self.scores[places])
         error = self.standard_errors[top]
@@ -80,10 +85,10 @@ class Curve:
         return by_score, (self.behind[places] - self.behind[places].min()) / MARGIN_FACTOR
 
     def best(self, within: float = DEFAULT_WITHIN, floor: int = 1, allowed: Sequence[int] | None = None) -> int:
-        """The smallest of the allowed sizes whose score and margins are both at most ``within`` short of the best;
-        where there is none, the one whose larger shortfall is smallest.
+        """The smallest allowed size whose `shortfalls` are both at most ``within``; if none, the size with the least
+        maximum shortfall.
 
-        A larger ``within`` therefore never gives a larger size. Sizes below the floor count only where all are.
+        A larger ``within`` never gives a larger size. Sizes below the floor count only where all are below it.
         """
         places = self.candidates(floor, allowed)
         shortfall = np.maximum(*self.shortfalls(places))
@@ -94,8 +99,10 @@ class Curve:
 
 
 def size_folds(dataset: Dataset, rng: np.random.Generator, n_folds: int | None = None) -> list[Fold]:
-    """Stratified folds of equal rows kept together, of at most `MAX_SIZE_ROWS` rows: ``n_folds`` if given, else five
-    with few rows, three, or with many rows one with a third held out."""
+    """Stratified folds that keep equal rows together, of at most `MAX_SIZE_ROWS` rows.
+
+    There are ``n_folds`` if given; else five with few rows, three, or with many rows one with a third held out.
+    """
     groups = RowGroups(dataset)
     if groups.mostly_duplicates:
         return [Fold(dataset, dataset)]
@@ -106,19 +113,19 @@ def size_folds(dataset: Dataset, rng: np.random.Generator, n_folds: int | None =
     order = dataset.canonical()
     part = groups.assign(n_parts, rng, MAX_SIZE_ROWS, min_per_class=2 * (n_folds or 5))[order]
     drawn, part = dataset.take(order[part >= 0]), part[part >= 0]
-    # The rows that were drawn stand for all: the cost of errors weighs against the norm as with all rows.
+    # Drawn rows get the total weight of all rows, so that C means the same.
     factor = dataset.total / drawn.total
     folds = make_folds(drawn, (part == k for k in range(1 if one_fold else n_parts)))
-    # Where no fold has all classes, the training rows judge.
+    # Where no fold has all classes, the training rows are the test rows.
     return [Fold(replace(train, counts=train.counts * factor), test) for train, test in folds] or [
         Fold(dataset, dataset)
     ]
 
 
 def feasible_sizes(sizes: Sequence[int], spec: TrainingSpec, folds: Sequence[Fold]) -> tuple[int, ...]:
-    """The sizes, each clipped to the largest that the training rows and the dimensions of the kernel's space allow."""
+    """The sizes, clipped to what the training rows and the dimension of the feature space allow."""
     train = folds[0].train
-    # As many vectors as rows meet all targets exactly, whatever the scales: that tells nothing of fewer vectors.
+    # As many vectors as rows interpolate all targets, whatever the scales: no evidence about fewer vectors.
     rows_per_vector = 1 if train.targets is None else TARGET_ROWS_PER_VECTOR
     limits = (max(1, len(np.unique(fold.train.keys)) // rows_per_vector) for fold in folds)
     limit = min(spec.kernel_of(1.0).dimensions(train.X.shape[1]), *limits)
@@ -130,8 +137,10 @@ def feasible_sizes(sizes: Sequence[int], spec: TrainingSpec, folds: Sequence[Fol
 
 @dataclass(frozen=True)
 class FoldScore:
-    """The score of a model on the test rows of a fold, its squared standard error, and where they are known, the soft
-    errors of the rows (from 0 on; of margins up to 1) and their weights."""
+    """The score of a model on the test rows of a fold, its variance, and the soft errors and weights of the rows.
+
+    Soft errors are at least 0, and between 0 and 1 if they come from margins.
+    """
 
     score: float
     variance: float
@@ -140,16 +149,16 @@ class FoldScore:
 
 
 def classification_score(wrong: Array, margins: Array, weights: Array, n_distinct: int) -> FoldScore:
-    """Accuracy, and its binomial variance with so many distinct rows; an error of zero is not known to be zero."""
+    """Accuracy and its binomial variance for ``n_distinct`` rows; the variance is positive even at zero error."""
     error = float(np.average(wrong, weights=weights))
     smoothed = (error * n_distinct + 1) / (n_distinct + 2)
-    # A smooth step from 1 to 0 in place of the error: it tells more of a row than the side that it is on.
+    # A sigmoid in place of the 0/1 error: it tells how close a row is to the boundary.
     soft_errors = 1 / (1 + np.exp(np.clip(SIGMOID_STEEPNESS * margins, -50, 50)))
     return FoldScore(1 - error, smoothed * (1 - smoothed) / n_distinct, soft_errors, weights)
 
 
 def regression_score(score: float, errors: Array, weights: Array, n_distinct: int) -> FoldScore:
-    """A score that is 1 less the mean error of the rows, and the variance of that mean with so many distinct rows."""
+    """A score of 1 minus the mean error of the rows, and the variance of that mean for ``n_distinct`` rows."""
     spread = float(np.average((errors - np.average(errors, weights=weights)) ** 2, weights=weights))
     return FoldScore(score, spread / n_distinct, errors, weights)
 
@@ -184,9 +193,9 @@ def _behind(scores: list[list[FoldScore]], folds: Sequence[Fold]) -> Array:
 
 @dataclass(frozen=True)
 class SizePlan:
-    """How models of several sizes are made, and the folds that they are scored on."""
+    """How models of several sizes are trained, and the folds on which they are scored."""
 
-    spec: Callable[[Dataset], TrainingSpec]  # for a dataset
+    spec: Callable[[Dataset], TrainingSpec]
     hyperparameters: Hyperparameters
     table: dict[str, list[Any]]  # of all candidates of the search
     sizes: tuple[int, ...]
@@ -196,7 +205,7 @@ class SizePlan:
     def validation_curve(
         self, scorers: Sequence[Callable[[Model], FoldScore]], report: Callable[[str], None] | None = None
     ) -> Curve:
-        """Scores of all sizes: the same path on the training rows of each fold, scored by the fold's scorer."""
+        """Scores of all sizes: models of each size are trained and scored on every fold."""
         scores: dict[int, list[FoldScore]] = {size: [] for size in self.sizes}
         for number, (fold, score) in enumerate(zip(self.folds, scorers, strict=True), 1):
             spec = self.spec(fold.train)
@@ -209,7 +218,7 @@ class SizePlan:
         return Curve(self.sizes, means, errors, _behind(list(scores.values()), self.folds))
 
     def models(self, dataset: Dataset) -> Iterator[tuple[int, Model]]:
-        """Models on all rows, the largest first."""
+        """Yield each size with its model on all rows, the largest first."""
         for size, model in path(dataset, self.spec(dataset), self.hyperparameters, self.sizes, self.seed):
             yield size, self._with_search_results(model)
 

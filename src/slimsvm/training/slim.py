@@ -1,5 +1,8 @@
-"""Training of models over few vectors from the parameters of an estimator: their number (given, "auto", or as many as
-bytes pay for), then hyperparameters, vectors, coefficients, and probabilities or intervals over them."""
+"""Training of models over few vectors: their number, hyperparameters, vectors, coefficients, and then probabilities or
+intervals.
+
+The number of vectors is given, "auto", or as many as fit in a byte budget.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,14 @@ from .search import SearchSpace, search, search_space
 from .small import train
 from .spec import Hyperparameters, TrainingSpec
 
-MIN_PROBABILITY_TOL = 1e-4  # a smaller gap would not show in probabilities
+MIN_PROBABILITY_TOL = 1e-4  # smaller gaps do not change probabilities noticeably
 
 
 @dataclass(frozen=True)
 class SlimSpec:
-    """What a model over few vectors is to be: the parameters of an estimator, checked."""
+    """The checked parameters of an estimator over few vectors."""
 
-    n_vectors: int | str | None  # "auto": as few as do; None: as many as there are rows
+    n_vectors: int | str | None  # "auto": as few as suffice; None: as many as rows
     basis: Any
     loss: Any  # in the user's units
     regularizer: Any
@@ -53,9 +56,9 @@ class SlimSpec:
     max_iter: int = 100
     memory: float = 2.0**30
     random_state: Any = 0
-    seeds: tuple[int, ...] = ()  # in the place of the random state: of a moment in a stream
+    seeds: tuple[int, ...] = ()  # of a stream: they replace the random state
     verbose: bool = False
-    problems: str = "binary problems"  # what outputs are, in words
+    problems: str = "binary problems"  # name of the outputs in messages
 
     def seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31))
@@ -69,8 +72,11 @@ class SlimSpec:
         return sizes.size_grid(1, dataset.n_classes)[-1] if isinstance(self.n_vectors, str) else int(self.n_vectors)
 
     def training_spec(self, dataset: Dataset, searched: bool = True) -> TrainingSpec:
-        """The specification for these rows. Where hyperparameters are searched, the user's own vectors are checked, and
-        there are no more vectors than the kernel's space has dimensions."""
+        """The specification for a dataset.
+
+        Where hyperparameters are ``searched``, vectors given by the user are checked, and the number of vectors is at
+        most the dimension of the feature space.
+        """
         spec = TrainingSpec(
             self.max_vectors(dataset),
             self.basis,
@@ -109,7 +115,7 @@ class SlimSpec:
         return vectors
 
     def search_space(self, dataset: Dataset, spec: TrainingSpec) -> SearchSpace:
-        """The hyperparameters that are left open."""
+        """The search space for the hyperparameters that are not given."""
         C = self.C
         if not isinstance(C, str) and dataset.target_scaler is not None:
             C = round_mantissa(C * scaled_loss(self.loss, dataset)[1])
@@ -117,10 +123,10 @@ class SlimSpec:
 
 
 def scaled_loss(loss: Any, dataset: Dataset) -> tuple[Any, float]:
-    """The loss in the units of the dataset, and what a cost in the user's units is there."""
+    """The loss in the units of the scaled targets, and the factor that converts C to them."""
     if dataset.target_scaler is None:
         return loss, 1.0
-    size = float(dataset.target_scaler.size[0])  # all are the same, or the loss has no unit
+    size = float(dataset.target_scaler.size[0])  # all targets have one scale, or the loss does not depend on it
     loss, factor = loss.in_units(size)
     return loss, factor / size**2
 
@@ -129,7 +135,7 @@ def scaled_loss(loss: Any, dataset: Dataset) -> tuple[Any, float]:
 
 
 def train_slim(dataset: Dataset, spec: SlimSpec) -> Model:
-    """The model of `SlimSVC` and `SlimSVR`."""
+    """Train the model of `SlimSVC` or `SlimSVR`."""
     if spec.max_bytes is not None:
         return _train_within_bytes(dataset, spec, spec.max_bytes)
     if spec.n_vectors == "auto":
@@ -145,7 +151,7 @@ def train_slim(dataset: Dataset, spec: SlimSpec) -> Model:
 
 
 def train_basis(dataset: Dataset, spec: SlimSpec) -> Model:
-    """The model of `ReducedSVC` and `EmpiricalSVC`: nothing is searched for."""
+    """Train the model of `ReducedSVC` or `EmpiricalSVC`: no hyperparameter is searched."""
     rng, training = spec.generator(), spec.training_spec(dataset, searched=False)
     gamma = kernels.scale_gamma(spec.gamma, dataset.X, dataset.counts) if kernels.takes_gamma(spec.kernel) else 1.0
     params = Hyperparameters(float(spec.C), gamma)
@@ -155,7 +161,7 @@ def train_basis(dataset: Dataset, spec: SlimSpec) -> Model:
 
 
 def _train_smallest(dataset: Dataset, spec: SlimSpec) -> Model:
-    """As few vectors as do as well as any number of them."""
+    """Train the smallest model that is as good as any size on held-out rows."""
     floor = sizes.smallest_size(dataset.n_classes)
     plan = plan_sizes(dataset, spec, sizes.size_grid(floor, dataset.n_classes))
     line = ProgressLine("sizes") if spec.verbose else None
@@ -171,7 +177,7 @@ def _train_smallest(dataset: Dataset, spec: SlimSpec) -> Model:
 
 
 def _train_within_bytes(dataset: Dataset, spec: SlimSpec, max_bytes: int) -> Model:
-    """As many vectors as the bytes pay for."""
+    """Train the best model within a byte budget."""
     rng, training = spec.generator(), spec.training_spec(dataset)
     line = ProgressLine("bytes") if spec.verbose else None
     budget = ByteBudget.of(max_bytes, training, dataset)
@@ -191,7 +197,7 @@ def plan_sizes(
     wanted: Sequence[int],
     hold_out: Callable[..., list[Any]] = sizes.size_folds,
 ) -> sizes.SizePlan:
-    """How models of several sizes are made: hyperparameters for all of them, and the rows that judge."""
+    """Search hyperparameters for models of several sizes, and make the folds on which these are scored."""
     rng, training = spec.generator(), spec.training_spec(dataset)
     folds = hold_out(dataset, rng)
     feasible = sizes.feasible_sizes(wanted, training, folds)
@@ -201,7 +207,7 @@ def plan_sizes(
     return sizes.SizePlan(spec.training_spec, result.hyperparameters, result.table, feasible, seed, folds)
 
 
-# --- what else is fitted over the vectors ---------------------------------------------------------------------------
+# --- probabilities and intervals --------------------------------------------------------------------------------
 
 
 def add_outputs(
@@ -212,7 +218,7 @@ def add_outputs(
     params: Hyperparameters,
     rng: np.random.Generator,
 ) -> Model:
-    """The model with probabilities or intervals, if the spec asks for them."""
+    """Add probabilities or intervals to the model if the spec asks for them."""
     if spec.intervals:
         residuals, counts = held_out_residuals(dataset, training, params, rng, model.expansion)
         return model.with_attributes(residuals_=residuals, residual_weights_=counts)
@@ -223,7 +229,7 @@ def add_outputs(
 
 
 def add_outputs_of_size(dataset: Dataset, model: Model, spec: SlimSpec, plan: sizes.SizePlan, size: int) -> Model:
-    """The same for a model of a path of sizes."""
+    """Add probabilities or intervals to the model of one size of a plan."""
     training = replace(spec.training_spec(dataset), n_vectors=size)
     return add_outputs(dataset, model, spec, training, plan.hyperparameters, np.random.default_rng(plan.seed))
 
@@ -238,7 +244,7 @@ def with_probabilities(
     memory: float = 2.0**30,
     verbose: bool = False,
 ) -> Model:
-    """The model with a layer of probabilities over its vectors; C is the cost of the model itself."""
+    """Add a probability layer over the vectors of the model; C is the cost of the model itself."""
     folds, tol = calibration_folds(dataset, learn, rng), max(float(tol), MIN_PROBABILITY_TOL)
     return model.with_attributes(**fit_probabilities(dataset, model.expansion, C, folds, rng, tol, memory, verbose))
 
@@ -246,13 +252,13 @@ def with_probabilities(
 def with_probabilities_at(
     dataset: Dataset, model: Model, cost: float, rng: np.random.Generator, tol: float, memory: float
 ) -> Model:
-    """The same where the cost of the layer is known."""
+    """Add a probability layer with a given cost."""
     tol = max(float(tol), MIN_PROBABILITY_TOL)
     return model.with_attributes(**fit_probabilities_at(dataset, model.expansion, cost, rng, tol, memory))
 
 
 def in_user_units(model: Model, dataset: Dataset, loss: Any, C: float | str) -> Model:
-    """The model with attributes in the units of the user's targets."""
+    """Convert the attributes of the model to the units of the user's targets."""
     assert dataset.target_scaler is not None
     unit, more = scaled_loss(loss, dataset)[1], dict(model.more)
     if "residuals_" in more:
@@ -266,7 +272,7 @@ def in_user_units(model: Model, dataset: Dataset, loss: Any, C: float | str) -> 
 
 
 def warn_unconverged(model: Model, tol: float, problems: str) -> None:
-    """Warn of outputs that are not solved, and of a model without vectors."""
+    """Warn of outputs whose duality gap exceeds ``tol``, and of a model without vectors."""
     assert model.gap is not None
     unsolved = sorted(limit for limit in model.limits if limit)
     if unsolved:

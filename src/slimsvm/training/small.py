@@ -1,4 +1,4 @@
-"""Training of a model over few vectors: the vectors, and the best coefficients over them."""
+"""Training of a model over few vectors: choice of the vectors, then the optimal coefficients over them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..problem.bases import Choice
 from ..utils.warnings import warn
 from .spec import Hyperparameters, TrainingSpec
 
-WARNED_GAIN = 0.02  # relative gain of the last iterations before max_iter above which a warning is given
-WARNED_LOSS_GAIN = 2e-3  # the same gain of the mean loss, for targets of variance 1
+WARNED_GAIN = 0.02  # warn if the last iterations before max_iter gained more than this, relatively
+WARNED_LOSS_GAIN = 2e-3  # and more than this in the mean loss, for targets of variance 1
 
 
 def train(
@@ -29,17 +29,17 @@ def train(
     quiet: bool = False,
     search_vectors: Sequence[LearnedVectors] = (),
 ) -> Model:
-    """Vectors, and the best coefficients over them for the problems of the spec's scheme.
+    """Choose vectors and fit optimal coefficients over them for the problems of the spec's scheme.
 
-    ``quiet``: suppress the warning that learning might go on. ``search_vectors``: vectors that the search learned with
-    these hyperparameters, as further starts.
+    ``quiet``: suppress the ConvergenceWarning. ``search_vectors``: vectors that the search learned with these
+    hyperparameters, as further starts.
     """
     candidates = replace(spec.candidates(dataset, params, rng), search_vectors=search_vectors)
     return fit_over(spec, candidates, quiet)
 
 
 def fit_over(spec: TrainingSpec, candidates: DatasetCandidates, quiet: bool = False) -> Model:
-    """Vectors chosen from candidates, and the best coefficients over them on all rows."""
+    """Choose vectors from candidates and fit optimal coefficients over them on all rows."""
     choice = spec.basis.choose(candidates, spec.n_vectors)
     if choice.learned is not None and not quiet:
         warn_if_unfinished(choice.learned, candidates.dataset)
@@ -47,7 +47,7 @@ def fit_over(spec: TrainingSpec, candidates: DatasetCandidates, quiet: bool = Fa
 
 
 def fit_chosen(spec: TrainingSpec, candidates: DatasetCandidates, choice: Choice) -> Model:
-    """The best coefficients over chosen vectors on all rows."""
+    """Fit optimal coefficients over chosen vectors on all rows."""
     fitted = spec.fit_coefficients(candidates, choice)
     expansion = Expansion(choice.kernel or candidates.kernel, choice.vectors, fitted.coef, fitted.bias)
     more: dict[str, Any] = {"regularizer_": fitted.regularizer}
@@ -58,9 +58,9 @@ def fit_chosen(spec: TrainingSpec, candidates: DatasetCandidates, choice: Choice
 
 
 def warn_if_unfinished(learned: LearnedVectors, dataset: Dataset) -> None:
-    """Warn where more iterations may give a better model.
+    """Warn if max_iter ended learning while the objective was still falling noticeably.
 
-    In regression with little noise, the objective may go on falling although next to nothing is left of it.
+    In regression with little noise the objective may keep falling relatively although it is almost 0.
     """
     gain = learned.remaining_gain
     if not (gain > WARNED_GAIN and (dataset.targets is None or gain * learned.value > WARNED_LOSS_GAIN)):

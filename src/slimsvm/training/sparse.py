@@ -1,4 +1,4 @@
-"""Training of models that find out how few rows they need: sparse penalties, and relevance vectors."""
+"""Training of sparse models over all rows: `LpSVC` and `RelevanceVectorClassifier`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Watch = Callable[[int, int, float], None]
 
 @dataclass(frozen=True)
 class PenaltySpec:
-    """What an `LpSVC` is to be: its parameters, checked."""
+    """The checked parameters of an `LpSVC`."""
 
     p: float
     C: float
@@ -37,7 +37,7 @@ class PenaltySpec:
 
 
 def train_penalised(dataset: Dataset, kernel: Any, spec: PenaltySpec) -> Model:
-    """The model of `LpSVC`, of rows in canonical order."""
+    """Train the model of `LpSVC` on rows in canonical order."""
     problems = outputs(dataset.n_classes, spec.scheme)
     solutions = [_solve_penalised(dataset, kernel, output, spec, spec.verbose) for output in problems]
     _warn_of_penalised(solutions, spec)
@@ -64,7 +64,7 @@ def train_penalised(dataset: Dataset, kernel: Any, spec: PenaltySpec) -> Model:
 
 
 def _solve_penalised(dataset: Dataset, kernel: Any, output: Output, spec: PenaltySpec, verbose: bool) -> SparseSolution:
-    """One binary problem; its vectors are numbers of the dataset's rows."""
+    """Solve one binary problem; the vectors of its solution are row numbers of the dataset."""
     rows, y, weights = dataset.binary(output)
     line, watch = _progress(dataset, output, verbose, "round {}, {} vectors, objective {:.6g}")
     solution = train_lp(
@@ -86,7 +86,7 @@ def _solve_penalised(dataset: Dataset, kernel: Any, output: Output, spec: Penalt
 
 
 def _progress(dataset: Dataset, output: Output, verbose: bool, words: str) -> tuple[ProgressLine | None, Watch | None]:
-    """The progress line of a binary problem, and what updates it."""
+    """The progress line of a binary problem and the callback that updates it."""
     if not verbose:
         return None, None
     line = ProgressLine(dataset.name(output))
@@ -118,7 +118,7 @@ def _warn_of_penalised(solutions: list[SparseSolution], spec: PenaltySpec) -> No
 
 
 def train_relevance_vectors(dataset: Dataset, kernel: Any, tol: float, max_iter: int, verbose: bool) -> Model:
-    """The model of `RelevanceVectorClassifier`, of rows in canonical order."""
+    """Train the model of `RelevanceVectorClassifier` on rows in canonical order."""
     problems = outputs(dataset.n_classes, "ovr")
     solutions = [_solve_relevance(dataset, kernel, output, tol, max_iter, verbose) for output in problems]
     _warn_of_relevance(solutions, tol, max_iter)
@@ -130,7 +130,7 @@ def train_relevance_vectors(dataset: Dataset, kernel: Any, tol: float, max_iter:
         Expansion(kernel, dataset.X[rows], coef, np.array([s.bias for s in solutions])),
         dataset.indices[rows],
         np.array([-s.evidence for s in solutions]),
-        None,  # there is no dual
+        None,  # no dual, so no gap
         np.array([s.n_iter for s in solutions]),
         {
             "history_": [s.history for s in solutions],

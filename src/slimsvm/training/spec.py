@@ -1,4 +1,4 @@
-"""What training needs to know of a model over few vectors: its specification, and its hyperparameters."""
+"""Specification and hyperparameters for the training of a model over few vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..rows.labels import dataset_labels
 from ..solvers.primal.coefficients import Coefficients, fit_coefficients
 from ..utils.progress import Iterations
 
-MAX_MATRIX_ENTRIES = 1 << 23  # of the Newton matrices of all binary problems that vectors are learned for
+MAX_MATRIX_ENTRIES = 1 << 23  # of all Newton matrices together, one for each binary problem that shares learned vectors
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Hyperparameters:
 
 @dataclass(frozen=True)
 class TrainingSpec:
-    """All that an estimator's parameters say of a model over few vectors, but for its hyperparameters."""
+    """The specification of a model over few vectors without its hyperparameters."""
 
     n_vectors: int
     basis: Any
@@ -53,14 +53,14 @@ class TrainingSpec:
         rng: np.random.Generator,
         start: LearnedVectors | Array | None = None,
     ) -> DatasetCandidates:
-        """Rows to choose vectors from.
+        """The candidates from which the basis chooses vectors.
 
-        Rows are selected for the problems of one class against the others. Vectors are learned for the problems of the
-        scheme, unless their Newton matrices would take much memory.
+        Rows are selected for one-vs-rest problems. Vectors are learned for the problems of the scheme, or for
+        one-vs-rest problems if the Newton matrices of the scheme would take too much memory.
         """
         kernel = self.kernel_of(params.gamma)
         regularizer = self.regularizer.among(kernel, dataset.X, self.basis.learns)
-        if self.noise:  # adds |beta|^2 noise^2 / 2 to the loss of each row, on average
+        if self.noise:  # noise adds |beta|^2 noise^2 / 2 to the expected loss of each row
             regularizer = regularizer.against(round_mantissa(params.C * dataset.total * self.noise**2, LEARNING_BITS))
         outputs = dataset.outputs(self.scheme)
         fits_memory = len(outputs) * (self.n_vectors + 1) ** 2 <= MAX_MATRIX_ENTRIES
@@ -79,7 +79,7 @@ class TrainingSpec:
         )
 
     def fit_coefficients(self, candidates: DatasetCandidates, choice: Choice) -> Coefficients:
-        """The best coefficients over the chosen vectors on all rows, for the problems of the scheme."""
+        """Optimal coefficients over the chosen vectors on all rows, for the problems of the scheme."""
         dataset = candidates.dataset
         outputs = dataset.outputs(self.scheme)
         learned = choice.learned
@@ -102,6 +102,6 @@ class TrainingSpec:
 
 
 def shortened(basis: Any, iterations: int, **changes: Any) -> Any:
-    """The basis with at most so many iterations of learning, and with other changes."""
+    """A copy of the basis with at most this many iterations of learning, and with other changes."""
     limit = iterations if basis.iterations == "auto" else min(iterations, int(basis.iterations))
     return replace(basis, iterations=limit, **changes)

@@ -1,4 +1,4 @@
-"""Training on a stream: a memory of some of its rows, and a model that is refitted to them as they change."""
+"""Training on a stream: the model is refitted to a sample of its rows in memory as this changes."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from .slim import SlimSpec, add_outputs, train_slim, warn_unconverged, with_prob
 from .small import fit_chosen, train
 from .spec import Hyperparameters, TrainingSpec, shortened
 
-WARM_ITERATIONS = 20  # of learning, for vectors that were learned before
-NEW_ROWS_PER_REFIT = 20  # a refit is due when one of so many rows in memory is new
-ROWS_FACTOR_PER_SEARCH = 4  # times the rows of the last search: hyperparameters are searched for again
-TURNOVERS_PER_SEARCH = 4  # the same where only recent rows are kept, and the memory has been renewed so often
+WARM_ITERATIONS = 20  # of learning in a refit, from the previous vectors
+NEW_ROWS_PER_REFIT = 20  # refit when at least one of this many rows in memory is new
+ROWS_FACTOR_PER_SEARCH = 4  # search again when rows have grown by this factor since the last search
+TURNOVERS_PER_SEARCH = 4  # or, with ``recent``, when the memory was renewed this often
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The memory, and how the model that there is was made from it."""
+    """The rows in memory, and the state of the stream at the last fit and the last search."""
 
     memory: Reservoir
-    waits_for: int = 1  # rows in memory that are needed to do better than the model of a fit before
-    fitted: int = 0  # rows that had come when the model was made,
-    known: int = 0  # and classes that were in memory
-    searched: int = 0  # rows that had come when hyperparameters were searched for,
-    searched_rows: int = 0  # and those in memory
+    waits_for: int = 1  # rows in memory before the model of an earlier `fit` is replaced
+    fitted: int = 0  # rows seen at the last fit,
+    known: int = 0  # and classes then in memory
+    searched: int = 0  # rows seen at the last search,
+    searched_rows: int = 0  # and rows then in memory
 
     def is_due(self) -> bool:
-        """Is there enough that the model does not know?"""
+        """Whether enough rows, or a class, are new since the last fit."""
         memory = self.memory
         if memory.size < self.waits_for:
             return False
         return memory.since(self.fitted) * NEW_ROWS_PER_REFIT >= memory.size or len(memory.present) != self.known
 
     def wants_search(self) -> bool:
-        """Are the hyperparameters those of other rows?"""
+        """Whether the rows changed so much since the last search that hyperparameters should be searched again."""
         memory = self.memory
         renewed = memory.recent and memory.seen - self.searched >= TURNOVERS_PER_SEARCH * memory.size
         return memory.size >= ROWS_FACTOR_PER_SEARCH * self.searched_rows or (
@@ -52,7 +52,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class PreviousModel:
-    """What a refit starts from."""
+    """Expansion, hyperparameters, scheme and cost of the probability layer from which a refit starts."""
 
     expansion: Expansion | None = None
     params: Hyperparameters | None = None
@@ -65,9 +65,9 @@ class PreviousModel:
 
 
 def update(stream: Stream, spec: SlimSpec, dataset: Dataset, previous: PreviousModel) -> tuple[Stream, Model]:
-    """The model of the rows in memory, which are ``dataset``, and the stream that knows of it."""
+    """Fit a model to ``dataset``, the rows in memory; return the updated stream and the model."""
     memory = stream.memory
-    spec = replace(spec, seeds=(memory.seed, memory.seen))  # whatever was drawn before
+    spec = replace(spec, seeds=(memory.seed, memory.seen))  # draws depend on the state of the stream only
     if dataset.n_classes < 2 and dataset.targets is None:
         model = constant_model(dataset, spec)
     elif previous.params is None or stream.wants_search():
@@ -82,7 +82,7 @@ def update(stream: Stream, spec: SlimSpec, dataset: Dataset, previous: PreviousM
 def warm_refit(
     dataset: Dataset, spec: SlimSpec, previous: PreviousModel, params: Hyperparameters, same_classes: bool
 ) -> Model:
-    """Hyperparameters as they are; vectors start where they were, if they are all that there may be."""
+    """Refit with the same hyperparameters; start from the previous vectors if there are as many as allowed."""
     spec = replace(spec, scheme=previous.scheme or spec.scheme)
     rng, training = spec.generator(), spec.training_spec(dataset)
     if dataset.targets is not None:
@@ -105,7 +105,7 @@ def warm_refit(
 def _continue_learning(
     dataset: Dataset, training: TrainingSpec, params: Hyperparameters, previous: Any, rng: np.random.Generator
 ) -> Model:
-    """Vectors moved on a little, and the best coefficients over them."""
+    """Move the previous vectors for a few iterations and fit optimal coefficients over them."""
     scales = None
     if params.scaled:
         scales = np.broadcast_to(previous.kernel.scales, previous.vectors.shape[1]).astype(float)
@@ -117,7 +117,7 @@ def _continue_learning(
 
 
 def constant_model(dataset: Dataset, spec: SlimSpec) -> Model:
-    """One class only: every row gets it."""
+    """A model without vectors for a data set of one class, which it always predicts."""
     training, none = spec.training_spec(dataset), np.zeros(0)
     kernel = training.kernel_of(1.0)
     C = 1.0 if isinstance(spec.C, str) else float(spec.C)

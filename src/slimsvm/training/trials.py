@@ -1,4 +1,4 @@
-"""Trials of a search: each a short run of learning on the training rows of a fold, scored on its test rows.
+"""Trials of the hyperparameter search: short training runs on the training rows of a fold, scored on its test rows.
 
 A trial is a pure function of its hyperparameters, its start and its fold. Trials that a search will need can therefore
 run ahead on other threads without changing its result.
@@ -23,14 +23,17 @@ from .spec import Hyperparameters, TrainingSpec, shortened
 
 MAX_TRIAL_ROWS = 5000
 TRIAL_ITERATIONS = 20
-WARM_TRIAL_ITERATIONS = 10  # of a trial that starts where another one ended
-SCALED_TRIAL_FACTOR = 3  # times as many where scales are learned: they overfit late, and a trial must show it
+WARM_TRIAL_ITERATIONS = 10  # of a trial that starts from the vectors of another trial
+SCALED_TRIAL_FACTOR = 3  # factor of iterations where scales are learned: overfitting shows late
 
 
 @dataclass(frozen=True)
 class TrialScore:
-    """Mean error and mean loss on the test rows of a fold; ``wrong`` is the weight of each misclassified row, 0 for the
-    others. In regression the error is the mean loss, and ``wrong`` the weighted loss of each row."""
+    """Mean error and mean loss on the test rows of a fold.
+
+    ``wrong`` is the weight of each misclassified row, 0 for others. In regression the error is the mean loss, and
+    ``wrong`` the weighted loss of each row.
+    """
 
     error: float
     loss: float
@@ -39,22 +42,24 @@ class TrialScore:
 
     @property
     def standard_error(self) -> float:
-        """The standard error of ``error``: the errors of different rows are independent."""
+        """The standard error of ``error`` if rows are independent."""
         return self.error * float(np.sqrt((self.wrong**2).sum())) / float(self.wrong.sum()) if self.error else 0.0
 
 
 class TrialRunner:
-    """Runs the trials of a search, on as many threads as its rows may use."""
+    """Runs and caches the trials of a search in parallel threads."""
 
     def __init__(self, folds: list[Fold], spec: TrainingSpec, seed: int):
         self.folds, self.spec, self.seed = folds, spec, seed
         self.starts: dict[int, Future[Array]] = {}  # initial vectors by fold
         # By candidate and fold: the candidate whose vectors the trial started from, and its score.
         self.cache: dict[tuple[Hyperparameters, int], tuple[Hyperparameters | None, Future[TrialScore]]] = {}
-        # A device runs one trial after the other: several at a time only wait for each other.
+        # Trials on a device would only wait for each other: run one at a time.
         self.threads = 1 if is_remote(folds[0].train.X) else folds[0].train.threads
         self.pool: ThreadPoolExecutor | None = None
-        self.jobs: list[tuple[Future[TrialScore], Future[TrialScore] | None]] = []  # each with the one it waits for
+        self.jobs: list[
+            tuple[Future[TrialScore], Future[TrialScore] | None]
+        ] = []  # each trial with the trial for which it waits
 
     def __enter__(self) -> TrialRunner:
         if self.threads > 1:
@@ -66,7 +71,7 @@ class TrialRunner:
             self.pool.shutdown(wait=True, cancel_futures=True)
 
     def prefetch(self, trials: Iterable[tuple[Hyperparameters, Hyperparameters | None, int]]) -> None:
-        """Start trials ahead: candidates, those whose vectors they start from (None: fresh ones), and folds."""
+        """Start trials in the background: tuples of candidate, candidate whose vectors start it (or None), and fold."""
         if self.pool is None:
             return
         for params, near, fold in trials:
@@ -78,7 +83,7 @@ class TrialRunner:
                 self.cache[params, fold] = near, job
 
     def __call__(self, params: Hyperparameters, near: Hyperparameters | None, fold: int) -> TrialScore:
-        """The score of a candidate on a fold; the trial starts from the vectors of ``near``, if it is given."""
+        """The score of a candidate on a fold; the trial starts from the vectors of ``near`` if given."""
         cached = self.cache.get((params, fold))
         if cached is None or cached[0] != near:
             self._prepare_start(fold, params)
@@ -90,12 +95,12 @@ class TrialRunner:
         return None if params is None else self.cache.get((params, fold), (None, None))[1]
 
     def _free_threads(self) -> int:
-        """Threads for each of the trials that can run at this moment."""
+        """Threads for each trial that can run now."""
         ready = sum(not job.done() and (before is None or before.done()) for job, before in tuple(self.jobs))
         return max(1, self.threads // max(1, ready))
 
     def _prepare_start(self, fold: int, params: Hyperparameters) -> None:
-        """Initial vectors of a fold: the same for all candidates."""
+        """Compute the initial vectors of a fold once, for all candidates."""
         if fold not in self.starts and self.spec.basis.learns:
             if self.pool is None:
                 self.starts[fold] = _completed(self._initial_vectors(fold, params))
@@ -108,7 +113,7 @@ class TrialRunner:
         return bases.dense(basis.choose(candidates, self.spec.n_vectors).vectors)
 
     def _candidates(self, params: Hyperparameters, train: Dataset) -> Any:
-        # One binary problem for each class is enough to rank candidates, and cheaper than one for each pair.
+        # One-vs-rest is enough to rank candidates, and cheaper than one-vs-one.
         rng = np.random.default_rng(self.seed)
         return replace(self.spec.candidates(train, params, rng), learning_outputs=None, progress=None)
 

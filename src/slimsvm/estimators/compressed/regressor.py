@@ -125,7 +125,7 @@ class CompressedRegressor(KernelRegressor):
             self._single = False
 
     def _refit_problem(self) -> Refit:
-        """Targets are met as the original meets them; for the rest, the model stays what it is."""
+        """Coefficients are fitted to targets with the original's loss and a penalty on the distance to the model."""
         return RegressionRefit(self._goal, self._cost)
 
     get_metadata_routing = training.get_metadata_routing

@@ -1,4 +1,4 @@
-"""What the compressed estimators share: an estimator is fitted, the model that it has is compressed."""
+"""Training of the compressed estimators: fit an estimator and compress its model."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ FIT_TO = ("auto", "decisions", "labels")
 
 @dataclass(frozen=True)
 class CompressedKind:
-    """What an estimator that compresses predicts, and so what it reads."""
+    """The task, the default inner estimator and the label reader of a compressed estimator."""
 
     task: type
     default: Callable[[], Any]  # the estimator where none is given
-    read_labels: Callable[[Any, SourceModel], Array] | None = None  # y as the original counts it
+    read_labels: Callable[[Any, SourceModel], Array] | None = None  # y as class codes or target columns
 
 
 @dataclass(frozen=True)
 class CompressedFit:
-    """A compressed model and its report; ``cost`` is C, given or estimated; ``layer`` has that of probabilities."""
+    """A compressed model and its report; ``cost`` is C, given or estimated; ``layer`` holds the probability layer."""
 
     source: SourceModel
     expansion: Expansion
@@ -100,7 +100,7 @@ def _method_for(self: Any, original: Original, rows: Dataset | None, probability
             raise ValueError(f"{given} needs X and y; without labels use {others}")
     if self.method != "auto":
         return self.method
-    # Fewer rows than vectors are not those of the training: the model knows more than their labels.
+    # Fewer rows than vectors cannot be the training rows: the model was trained on more labels than these.
     enough = rows is not None and rows.size >= original.size
     return "learn" if self.fit_to == "labels" or (self.fit_to == "auto" and labelled and enough) else "margin"
 

@@ -29,7 +29,7 @@ TIES_BY_VALUE = Votes(pairs=True, zero_is_positive=True)
 
 
 class SvmClassifier(KernelClassifier):
-    """A problem for each pair of classes, with votes as scikit-learn counts them; subclasses say which problem."""
+    """One-vs-one classifier with scikit-learn's voting; subclasses define the binary problem."""
 
     class_weight: Any
     break_ties: Any

@@ -40,7 +40,7 @@ def set_svm(self: Any, rows: SvmRows, trained: TrainedSvm) -> None:
 
 
 def svm_values(self: Any, X: Any, coef: Array, bias: Array) -> Array:
-    """Values of outputs over the vectors, also for objects, and for few sparse rows as for dense ones."""
+    """Decision values (rows x outputs), also for rows that are objects; few sparse rows are made dense."""
     if "objects_" in vars(self):
         return self.kernel_.decision(self.objects_.values(X), self.vectors_, coef, bias)
     if not (is_sparse(self) and self.kernel_.in_core and _are_few(X, self.vectors_)):
@@ -53,7 +53,7 @@ def svm_values(self: Any, X: Any, coef: Array, bias: Array) -> Array:
 
 
 def _are_few(X: Any, vectors: Any) -> bool:
-    """Are rows in memory and vectors few enough to be dense?"""
+    """Whether rows in memory and vectors are few enough to be made dense."""
     if not (sp.issparse(X) or isinstance(X, np.ndarray)) or X.ndim != 2:
         return False
     return (X.shape[0] + vectors.shape[0]) * vectors.shape[1] <= MAX_DENSE_ENTRIES
@@ -63,7 +63,7 @@ def _are_few(X: Any, vectors: Any) -> bool:
 
 
 def is_sparse(self: Any) -> bool:
-    """Was it fitted to sparse rows?"""
+    """Whether the estimator was fitted to sparse rows."""
     return sp.issparse(self.vectors_)
 
 
@@ -85,7 +85,8 @@ def dual_coef(self: Any) -> Any:
 
 
 def _packed_pairs(coef: Array, class_sizes: Array) -> Array:
-    """Of each vector its coefficients in the pairs with the other classes, in order."""
+    """Coefficients in the layout of ``dual_coef_``: for each vector, those of the pairs of its class with the
+    others."""
     n = len(class_sizes)
     ends = np.cumsum(class_sizes)
     own = [slice(end - size, end) for end, size in zip(ends, class_sizes, strict=True)]

@@ -1,7 +1,7 @@
 """Probabilities of a model over all rows: Platt's sigmoids of decision values of held-out rows.
 
-Values of the training rows themselves would be too sure: the models of the folds are fitted without the rows that they
-judge. Each pair of classes has its sigmoid, ``log p_i / p_j = a f + b``. Of several classes these are more equations
+Values of training rows would give overconfident probabilities, so each fold's model is fitted without its test rows.
+Each pair of classes has its sigmoid, ``log p_i / p_j = a f + b``. Of several classes these are more equations
 than unknowns: log-probabilities are their least-squares solution, ``log p_i = t/k sum_j (a f + b)_ij`` up to a
 constant, with a common factor t that makes the labels most likely. That is an expansion over the vectors again.
 """
@@ -86,8 +86,8 @@ def _temperature(logits: Array, codes: Array, weights: Array) -> float:
 
 
 def _held_out_values(train: Callable[[Dataset], Model], dataset: Dataset) -> Dataset | None:
-    """Held-out rows with, in the place of their features, their values by models that were fitted without them; None
-    where the rows do not allow it."""
+    """Held-out rows with their decision values as features, by models fitted without them; None if folds are
+    impossible."""
     folds = calibration_splits(dataset, np.random.default_rng(0))
     if not folds:
         return None

@@ -14,7 +14,7 @@ from .training import SvmSpec, TrainedSvm, check_params, train_svm, warn_unsolve
 
 
 class SvmRegressor(KernelRegressor):
-    """A regressor of one target over all rows; subclasses say which problem is solved."""
+    """A regressor of one target over all rows; subclasses define the problem."""
 
     C: float
 

@@ -103,7 +103,7 @@ class ObjectRows:
 
 
 def _are_objects(kernel: Any, X: Any) -> bool:
-    """Is the kernel a function of the user's, and X no array of finite numbers?"""
+    """Whether the kernel is a callable and X is not an array of finite numbers."""
     if not callable(kernel) or isinstance(kernel, (kernels.Base, type)) or sp.issparse(X) or is_array_api(X):
         return False
     try:
@@ -158,7 +158,7 @@ class SvmRows:
 
 
 def checked_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, targets: Targets) -> SvmRows:
-    """Check the data of a fit; the estimator gets to know its columns."""
+    """Check the data of a fit and set the estimator's feature names."""
     # Rows that are not in memory: an error that says what to do.
     checked_data.remote_dataset(estimator, X, y, sample_weight, NoTargets())
     objects = ObjectRows(estimator.kernel, X) if _are_objects(estimator.kernel, X) else None
@@ -195,7 +195,7 @@ def _checked_arrays(estimator: Any, X: Any, y: Any, targets: Targets) -> tuple[A
 
 
 def _numbered(objects: ObjectRows, y: Any, targets: Targets) -> tuple[Array, Any, Array]:
-    """The same of objects: row numbers in the place of rows."""
+    """Row numbers, labels and the kernel matrix of rows that are objects."""
     if targets.kind.needed:
         check_consistent_length(objects.rows, y)
         y = column_or_1d(y, warn=True)
@@ -220,7 +220,7 @@ def _check_range(X: Any) -> None:
 
 
 def _merged(rows: SvmRows, contents: Any) -> SvmRows:
-    """With equal rows (of a class, or of a target) as one, the first of them."""
+    """Merge equal rows of the same class or target into the first of them."""
     dataset = rows.dataset
     copies, repeated = find_duplicates(contents, dataset.keys, dataset.merge_keys, dataset.threads)
     if not len(copies):

@@ -27,7 +27,7 @@ Formulation = Callable[[Subproblem, float], DualProblem]  # the dual of one prob
 
 @dataclass(frozen=True)
 class SvmSpec:
-    """What is solved, and how far: the parameters of an estimator."""
+    """The dual problem, kernel and solver options of an estimator."""
 
     formulation: Formulation
     C: float
@@ -67,7 +67,7 @@ class TrainedSvm(NamedTuple):
 
 
 def train_svm(dataset: Dataset, spec: SvmSpec) -> TrainedSvm:
-    """Solve the problem of all rows or, of classes, that of each pair of classes."""
+    """Solve one problem over all rows or, for classification, one for each pair of classes."""
     kernel = spec.kernel(dataset)
     classes = dataset.n_classes > 1
     grouped, problems = subproblems(dataset, outputs(dataset.n_classes, "ovo")) if classes else _one_problem(dataset)
