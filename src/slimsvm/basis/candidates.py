@@ -32,11 +32,8 @@ MIN_STAGE_ROWS = 5000  # in the first stage
 # in regression local minima differ much: then several starts are tried. Small models depend most on their start.
 STARTS_CLASSIFICATION, STARTS_REGRESSION = 3, 4
 SMALL_MODEL_VECTORS, STARTS_SMALL_MODEL = 8, 6  # for classification and regression
-STAGE_ITERATION_FRACTIONS = (
-    (20_000, 1.0),
-    (60_000, 0.5),
-    (np.inf, 0.2),
-)  # (number of rows up to which, fraction of the iterations)
+# (number of rows up to which, fraction of the iterations)
+STAGE_ITERATION_FRACTIONS = ((20_000, 1.0), (60_000, 0.5), (np.inf, 0.2))
 
 
 def stages(n_rows: int, iterations: int) -> list[tuple[int, int]]:

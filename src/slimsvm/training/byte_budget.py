@@ -38,9 +38,8 @@ MAX_ERROR_INCREASE = (
 )
 RELEVANCE_VECTORS = 8  # of a model that only ranks the inputs
 MIN_LEVEL_BYTES, MIN_LEVEL_VECTORS = 512, 4  # of the smaller budgets to try
-FIXED_POINT_NOISE = (
-    2.0**-16
-)  # standard error of kernel values on a device: half a unit in 15 bits (table, interpolation, rounding)
+# Standard error of kernel values on a device: half a unit in 15 bits (table, interpolation, rounding).
+FIXED_POINT_NOISE = 2.0**-16
 
 Report = Callable[[str], None] | None
 

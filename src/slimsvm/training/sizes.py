@@ -16,9 +16,7 @@ from .path import path, path_to
 from .spec import Hyperparameters, TrainingSpec
 
 DEFAULT_WITHIN = 0.5  # scores within this many standard errors of the best count as equal
-MARGIN_FACTOR = (
-    4.0  # this times ``within`` is the limit in standard errors for the difference of margins on the same rows
-)
+MARGIN_FACTOR = 4.0  # times ``within``: the limit, in standard errors, for differences of margins on the same rows
 FIVE_FOLDS_BELOW = 3_000  # distinct rows
 ONE_FOLD_FROM = 20_000  # distinct rows times binary problems
 MAX_SIZE_ROWS = 24_000  # training and test rows of the folds together

@@ -57,9 +57,8 @@ class TrialRunner:
         # Trials on a device would only wait for each other: run one at a time.
         self.threads = 1 if is_remote(folds[0].train.X) else folds[0].train.threads
         self.pool: ThreadPoolExecutor | None = None
-        self.jobs: list[
-            tuple[Future[TrialScore], Future[TrialScore] | None]
-        ] = []  # each trial with the trial for which it waits
+        # Each trial with the trial for which it waits.
+        self.jobs: list[tuple[Future[TrialScore], Future[TrialScore] | None]] = []
 
     def __enter__(self) -> TrialRunner:
         if self.threads > 1:
