@@ -66,9 +66,7 @@ class DatasetCandidates:
     learning_outputs: list[Output] | None = None  # the problems for which vectors are learned; None: ``outputs``
     progress: Callable[[int, int], Any] | None = None  # (n_vectors, n_rows) -> callback of learning
     free_threads: Callable[[], int] | None = None  # the number of threads that learning may use now, if it changes
-    search_vectors: Sequence[
-        LearnedVectors
-    ] = ()  # vectors learned by the search on parts of these rows, as further starts
+    search_vectors: Sequence[LearnedVectors] = ()  # learned by the search on parts of these rows: further starts
 
     @property
     def X(self) -> Any:

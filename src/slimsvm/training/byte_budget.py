@@ -247,9 +247,7 @@ class ByteBudgetSearch:
         self.folds, self.seed = folds, seed
         self.errors: dict[BytePlan, float] = {}  # on held-out rows
         self.training_errors: dict[BytePlan, float] = {}
-        self.narrowest: list[
-            BytePlan
-        ] = []  # the last resort where the steps and offsets of outlying vectors exceed the budget
+        self.narrowest: list[BytePlan] = []  # last resort where outlying vectors exceed the bytes
 
     def plan(self, space: SearchSpace) -> BytePlan:
         """The best plan; hyperparameters are searched for as many vectors as fit beside the scales of the inputs."""
