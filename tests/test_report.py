@@ -25,7 +25,7 @@ import slimsvm
 from problems import blobs, three_classes
 from slimsvm import AnyNormSVC, CompressedClassifier, RelevanceVectorClassifier, bases, compress, frontier
 from slimsvm.export import quantize
-from slimsvm.report import report, write_report
+from slimsvm.report import provenance, report, write_report
 from slimsvm.report.confusion import ConfusionCounts
 from small_models import FEW_ITERATIONS, learned, slim
 
@@ -424,3 +424,9 @@ def test_without_matplotlib(rows, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'slimsvm\[plot\]'"):
         report(slim(3).fit(*rows[:2]), *rows[2:])
+
+
+def test_code_that_makes_a_model_again_imports_from_public_modules():
+    kinds = (slimsvm.kernels.Gaussian, bases.Learned, slimsvm.SlimSVC, StandardScaler)
+    modules = [provenance._public_module(kind) for kind in kinds]
+    assert modules == ["slimsvm.kernels", "slimsvm.bases", "slimsvm", "sklearn.preprocessing"]

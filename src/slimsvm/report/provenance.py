@@ -137,5 +137,5 @@ def _public_module(kind: Any) -> str:
     for count in range(1, len(parts) + 1):
         name = ".".join(parts[:count])
         if getattr(import_module(name), kind.__name__, None) is kind:
-            return name.replace("slimsvm.parts.", "slimsvm.")
+            return name.replace("slimsvm.problem.", "slimsvm.")
     return kind.__module__
